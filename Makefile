@@ -1,0 +1,61 @@
+# Everything Branchline needs beyond Python 3.11+ and Java 17+ is installed by these targets.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+DEMO_SECONDS ?= 60
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-fast check format clean
+
+help: ## show what there is
+	@echo "Branchline: a content-based event router for Kafka."
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo "DEMO_SECONDS=N sets how long the demo runs; PYTHON=... chooses the interpreter;"
+	@echo "PYTEST_ARGS='--kafka container' runs the tests on a Kafka in Docker."
+
+# Made under its final name only at the very end, so a broken-off set-up is begun again.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "error: Python 3.11 or newer is needed; '$(PYTHON)' is $$($(PYTHON) --version 2>&1)."; \
+	  echo "hint: install one, or name it: make PYTHON=python3.12 ..."; exit 3; }
+	@{ [ -n "$$JAVA_HOME" ] && [ -x "$$JAVA_HOME/bin/java" ]; } || command -v java >/dev/null || { \
+	  echo "error: no Java found; Branchline needs Java 17 or newer."; \
+	  echo "hint: install a JDK 17 package (on Debian or Ubuntu: openjdk-17-jre-headless), or set JAVA_HOME."; exit 3; }
+	@echo "[1/3] creating the virtual environment in $(VENV)"
+	@rm -rf $(VENV) && { $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	  echo "hint: this Python has no venv module; on Debian or Ubuntu install python3-venv."; exit 3; }; }
+	@echo "[2/3] installing Branchline and its Python packages (Spark is large: a minute or two)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' || { \
+	  echo "hint: the package index could not be reached, or lacks a package; check the network and run make again."; exit 3; }
+	@echo "[3/3] fetching the Kafka server and the Spark connector"
+	@$(BIN)/branchline setup
+	@touch $(READY)
+
+setup: $(READY) ## install everything that is needed, once
+	@$(BIN)/branchline setup --quiet
+
+demo: setup ## run Kafka, the router, three subscribers and a feed of events for DEMO_SECONDS
+	@$(BIN)/branchline demo --seconds $(DEMO_SECONDS)
+
+test: setup check ## run all checks and tests
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-fast: setup ## run the tests that need no Java: seconds
+	@$(BIN)/python -m pytest -m "not kafka and not spark and not slow" $(PYTEST_ARGS)
+
+check: setup ## lint, formatting and types
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check --quiet
+	@$(BIN)/mypy
+
+format: setup ## format the code
+	@$(BIN)/ruff check --fix
+	@$(BIN)/ruff format
+
+clean: ## remove the virtual environment and caches (jars stay in the Branchline home)
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

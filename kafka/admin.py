@@ -1,0 +1,95 @@
+"""Making and checking topics."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+
+from branchline.kafka.cluster import Cluster
+from branchline.kafka.errors import ClusterUnreachable, TopicFailed
+from branchline.kafka.topics import TopicKind
+
+REQUEST_TIMEOUT_S = 15.0
+"""For one administrative request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A topic that is not as it should be."""
+
+    topic: str
+    what: str
+    expected: str
+    actual: str
+
+
+def list_topics(cluster: Cluster, timeout_s: float = REQUEST_TIMEOUT_S) -> dict[str, int]:
+    """The cluster's topics with their numbers of partitions."""
+    return _list(cluster, cluster.admin(), timeout_s)
+
+
+def _list(cluster: Cluster, admin: AdminClient, timeout_s: float) -> dict[str, int]:
+    try:
+        metadata = admin.list_topics(timeout=timeout_s)
+    except KafkaException as error:
+        raise ClusterUnreachable(
+            f"no answer from Kafka at {cluster.bootstrap}: {error.args[0].str()}",
+            hint="start one with `branchline up`, or name yours with --bootstrap or BRANCHLINE_BOOTSTRAP",
+        ) from None
+    return {name: len(topic.partitions) for name, topic in metadata.topics.items() if topic.error is None}
+
+
+def create_topics(cluster: Cluster, wanted: Mapping[str, TopicKind]) -> dict[str, str]:
+    """Make the topics that are missing; returns what failed, with the reason. Others stay as they are."""
+    admin = cluster.admin()
+    existing = _list(cluster, admin, REQUEST_TIMEOUT_S)
+    # A replication factor of -1 takes the cluster's own default.
+    missing = [
+        NewTopic(name, kind.partitions, -1, config=kind.config())
+        for name, kind in wanted.items()
+        if name not in existing
+    ]
+    failed = {}
+    if missing:
+        for name, future in admin.create_topics(missing, request_timeout=REQUEST_TIMEOUT_S).items():
+            try:
+                future.result()
+            except KafkaException as error:
+                # Somebody else may have been faster: just what was wanted.
+                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    failed[name] = error.args[0].str()
+    return failed
+
+
+def ensure_topics(cluster: Cluster, wanted: Mapping[str, TopicKind]) -> None:
+    """Make the topics that are missing, all of them, or say which could not be made."""
+    for name, reason in create_topics(cluster, wanted).items():
+        raise TopicFailed(
+            f"topic {name} could not be made: {reason}",
+            hint="check the cluster's policies and your permissions, or make it by hand",
+        )
+
+
+def differences(cluster: Cluster, wanted: Mapping[str, TopicKind]) -> list[Difference]:
+    """How the cluster's topics differ from what they should be."""
+    admin = cluster.admin()
+    existing = _list(cluster, admin, REQUEST_TIMEOUT_S)
+    found = [Difference(name, "topic", "exists", "missing") for name in wanted if name not in existing]
+    present = [name for name in wanted if name in existing]
+    found += [
+        Difference(name, "partitions", "1", str(existing[name]))
+        for name in present
+        # Order among control messages is promised, so more than one partition is a fault there.
+        if wanted[name].partitions == 1 and existing[name] != 1
+    ]
+    if not present:
+        return found
+    resources = [ConfigResource(ResourceType.TOPIC, name) for name in present]
+    for resource, future in admin.describe_configs(resources, request_timeout=REQUEST_TIMEOUT_S).items():
+        actual = future.result()
+        for entry, expected in wanted[resource.name].config().items():
+            value = actual[entry].value
+            if value != expected:
+                found.append(Difference(resource.name, entry, expected, str(value)))
+    return found

@@ -1,0 +1,128 @@
+"""Asking a home broker: requests go to `control`, answers come on `acks`."""
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from branchline.kafka.cluster import Cluster
+from branchline.kafka.errors import PublishFailed, RequestRefused, WaitExpired
+from branchline.kafka.messages import encode_request
+from branchline.kafka.reading import follow, open_topic
+from branchline.kafka.record import Record
+from branchline.kafka.topics import Topics
+from branchline.routing.control import Number, Request, Status
+
+NO_ROUTER = (
+    "is the router running? Start it with `branchline up` or `branchline router`; see `branchline status`"
+)
+
+WRITE_TIMEOUT_S = 30.0
+"""For Kafka to take the requests."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An ack as its asker sees it."""
+
+    status: Status
+    subscriber: str
+    id: str
+    request: str
+    number: Number | None = None
+    code: str | None = None
+    reason: str | None = None
+    line: int | None = None
+    column: int | None = None
+
+    def raise_if_refused(self) -> None:
+        """Turn a refusal into an error."""
+        if self.status is Status.REFUSED:
+            raise RequestRefused(
+                f"refused: {self.reason}", code=self.code or "", line=self.line, column=self.column
+            )
+
+
+def ask(
+    cluster: Cluster,
+    topics: Topics,
+    requests: Sequence[Request],
+    wait: Status | None = Status.IN_FORCE,
+    timeout_s: float = 30.0,
+    progress: Callable[[int], None] = lambda answered: None,
+) -> list[Answer]:
+    """Write the requests and wait for each to be refused, ended, or as far as `wait` says.
+
+    Answers come in the order of the requests. With `wait` None nothing is waited for, and there are none.
+    """
+    # Each has an id of its own, by which its answers are known and its repeats are harmless.
+    named = [replace(request, request=request.request or uuid.uuid4().hex) for request in requests]
+    consumer = open_topic(cluster, topics.acks, from_beginning=False, hint=NO_ROUTER)
+    try:
+        _write(cluster, topics, named)
+        if wait is None:
+            return []
+        waiting = {request.request: request for request in named}
+        answers: dict[str | None, Answer] = {}
+        deadline = time.monotonic() + timeout_s
+        for record in follow(consumer):
+            answer = decode_answer(record) if record is not None else None
+            if answer is not None and answer.request in waiting and _settles(answer.status, wait):
+                answers[answer.request] = answer
+                del waiting[answer.request]
+                progress(len(answers))
+            if not waiting:
+                break
+            if time.monotonic() > deadline:
+                first = next(iter(waiting.values()))
+                raise WaitExpired(
+                    f"{len(waiting)} of {len(named)} requests not {wait} after {timeout_s:g} s, "
+                    f"the first for subscriber {first.subscriber!r}, id {first.id!r}",
+                    hint=f"the requests are written and will be handled; {NO_ROUTER}",
+                )
+        return [answers[request.request] for request in named]
+    finally:
+        consumer.close()
+
+
+def decode_answer(record: Record) -> Answer | None:
+    """The ack in a record, or None if it is not one that we can read."""
+    try:
+        fields = json.loads(record.value or b"")
+        number = fields.get("number")
+        return Answer(
+            Status(fields["status"]),
+            fields.get("subscriber", ""),
+            fields.get("id", ""),
+            fields.get("request", ""),
+            Number(*number) if number else None,
+            *(fields.get(name) for name in ("code", "reason", "line", "column")),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _settles(status: Status, wait: Status) -> bool:
+    if status is Status.REPLACED:
+        return False
+    return status is not Status.ACCEPTED or wait is Status.ACCEPTED
+
+
+def _write(cluster: Cluster, topics: Topics, requests: Sequence[Request]) -> None:
+    producer = cluster.producer(message_timeout_ms=int(WRITE_TIMEOUT_S * 1000))
+    failures: list[str] = []
+    for request in requests:
+        producer.produce(
+            topics.control,
+            encode_request(request),
+            request.subscriber,
+            on_delivery=lambda error, _: failures.append(error.str()) if error else None,
+        )
+        producer.poll(0)
+    left = producer.flush(WRITE_TIMEOUT_S + 5)
+    if failures or left:
+        reason = failures[0] if failures else "no answer from Kafka"
+        raise PublishFailed(
+            f"{left + len(failures)} requests were not written: {reason}", hint="check the cluster"
+        )

@@ -1,0 +1,220 @@
+"""The Python API: publish events, subscribe to them, and read what was delivered.
+
+    with Publisher("localhost:9092") as publisher:
+        publisher.publish({"type": "flight", "price": 420}, key="BCN")
+
+    with Subscriber("localhost:9092", "alice") as alice:
+        alice.subscribe("type = 'flight' AND price < 500")
+        for event in alice.events():
+            print(event.json())
+
+Any other Kafka client can do the same: the formats are in `docs/messages.md`.
+"""
+
+import json
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from confluent_kafka import KafkaError, Message
+
+from branchline.kafka import headers as bl
+from branchline.kafka.admin import list_topics
+from branchline.kafka.asking import Answer, ask
+from branchline.kafka.cluster import Cluster
+from branchline.kafka.errors import ConfigError, PublishFailed, TopicMissing
+from branchline.kafka.messages import DEFAULT_ID
+from branchline.kafka.reading import follow, open_topic
+from branchline.kafka.record import Headers, Record
+from branchline.kafka.topics import Topics, is_name
+from branchline.routing.control import Operation, Request, Status
+
+__all__ = ["Delivered", "Publisher", "Subscriber"]
+
+FLUSH_TIMEOUT_S = 65.0
+"""A little longer than a message may take."""
+
+REPEAT_WINDOW = 100_000
+"""Ids remembered to drop repeats: far more than one batch that is run again."""
+
+
+class Publisher:
+    """Publishes events at one broker. Use it as a context manager: leaving it waits for Kafka."""
+
+    def __init__(
+        self, cluster: Cluster | str, *, namespace: str = "branchline", broker: str = "main"
+    ) -> None:
+        self._cluster = Cluster(cluster) if isinstance(cluster, str) else cluster
+        self._topic = Topics(namespace).entry(_checked("broker", broker))
+        self._failures: list[str] = []
+        self.published = 0
+        # Asked now: a producer would only find out by a time-out.
+        if self._topic not in list_topics(self._cluster):
+            raise TopicMissing(
+                f"there is no entry topic {self._topic} at {self._cluster.bootstrap}",
+                hint="check --broker and --namespace; a router makes the topic of its broker when it starts",
+            )
+        self._producer = self._cluster.producer(
+            linger_ms=5, message_timeout_ms=60_000, delivery_report_only_error=True
+        )
+
+    def publish(
+        self,
+        event: bytes | str | Mapping[str, Any],
+        *,
+        key: bytes | str | None = None,
+        headers: Sequence[tuple[str, bytes | str | None]] = (),
+    ) -> None:
+        """Publish one event: bytes or text as they are, a mapping as a JSON object."""
+        value = json.dumps(event, ensure_ascii=False) if isinstance(event, Mapping) else event
+        while True:
+            try:
+                self._producer.produce(
+                    self._topic, value, key, headers=list(headers), on_delivery=self._report
+                )
+                break
+            except BufferError:
+                self._producer.poll(0.1)
+        self.published += 1
+        self._producer.poll(0)
+
+    def flush(self) -> None:
+        """Wait until Kafka has taken everything; raises PublishFailed if it did not."""
+        left = self._producer.flush(FLUSH_TIMEOUT_S)
+        if left or self._failures:
+            reason = self._failures[0] if self._failures else "no answer from Kafka"
+            failed, self._failures = left + len(self._failures), []
+            raise PublishFailed(f"{failed} events were not published: {reason}", hint="check the cluster")
+
+    def _report(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self._failures.append(error.str())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.flush()
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """An event as it arrived: key, value and headers as published, and the delivery's id."""
+
+    id: str
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    record: Record
+
+    def json(self) -> Any:
+        """The value read as JSON."""
+        return json.loads(self.value or b"null")
+
+
+class Subscriber:
+    """Subscribes under a name and reads what is delivered to it."""
+
+    def __init__(
+        self,
+        cluster: Cluster | str,
+        name: str,
+        *,
+        namespace: str = "branchline",
+        home: str | None = None,
+    ) -> None:
+        self._cluster = Cluster(cluster) if isinstance(cluster, str) else cluster
+        self._topics = Topics(namespace)
+        self._home = home
+        self.name = _checked("subscriber", name)
+
+    def subscribe(
+        self,
+        filter: str,
+        *,
+        id: str = DEFAULT_ID,
+        spelling: str = "sql",
+        wait: Status | None = Status.IN_FORCE,
+        timeout_s: float = 30.0,
+    ) -> Answer | None:
+        """Subscribe, or replace the subscription of that id; raises RequestRefused with the reason.
+
+        Returns once the subscription is as far as `wait` says; everything published after it is
+        in force is owed.
+        """
+        request = Request(Operation.SUBSCRIBE, self.name, _checked("id", id), self._home, spelling, filter)
+        return self._ask(request, wait, timeout_s)
+
+    def unsubscribe(
+        self, id: str = DEFAULT_ID, *, wait: bool = True, timeout_s: float = 30.0
+    ) -> Answer | None:
+        """End the subscription of that id."""
+        request = Request(Operation.UNSUBSCRIBE, self.name, _checked("id", id), self._home)
+        return self._ask(request, Status.ENDED if wait else None, timeout_s)
+
+    def events(self, *, from_beginning: bool = True) -> Iterator[Delivered]:
+        """Deliveries as they come, without end, repeats dropped."""
+        for delivered in self.poll_events(from_beginning=from_beginning):
+            if delivered is not None:
+                yield delivered
+
+    def poll_events(self, *, from_beginning: bool = True) -> Iterator[Delivered | None]:
+        """As `events`, but gives None whenever there is nothing, so that the caller can stop."""
+        consumer = open_topic(
+            self._cluster,
+            self._topics.out(self.name),
+            from_beginning=from_beginning,
+            hint=f"subscribe first: branchline subscribe {self.name} FILTER",
+        )
+        seen: OrderedDict[str, None] = OrderedDict()
+        try:
+            for record in follow(consumer):
+                delivered = _delivered(record) if record is not None else None
+                if delivered is not None and not _is_new(seen, delivered.id):
+                    continue
+                yield delivered
+        finally:
+            consumer.close()
+
+    def _ask(self, request: Request, wait: Status | None, timeout_s: float) -> Answer | None:
+        answers = ask(self._cluster, self._topics, [request], wait, timeout_s)
+        for answer in answers:
+            answer.raise_if_refused()
+        return answers[0] if answers else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing is held open between calls; the subscription stands until it is ended."""
+
+
+def _delivered(record: Record) -> Delivered:
+    # A record without an id was written by somebody else; its place is all the identity it has.
+    delivery_id = bl.text(record.headers, bl.ID) or str(record.place)
+    return Delivered(delivery_id, record.key, record.value, bl.foreign(record.headers), record)
+
+
+def _is_new(seen: OrderedDict[str, None], delivery_id: str) -> bool:
+    if delivery_id in seen:
+        seen.move_to_end(delivery_id)
+        return False
+    seen[delivery_id] = None
+    if len(seen) > REPEAT_WINDOW:
+        seen.popitem(last=False)
+    return True
+
+
+def _checked(what: str, name: str) -> str:
+    if not is_name(name):
+        raise ConfigError(
+            f"{what} {name!r} is not allowed as a name",
+            hint='use 1 to 63 of a-z, 0-9 and "-", not beginning with "-"',
+        )
+    return name

@@ -1,0 +1,361 @@
+"""A Kafka of one node on this machine, for trying Branchline out and for tests; not for production.
+
+Theory of operation. The data folder holds everything, so a start on the same folder finds it all again:
+
+    log/               Kafka's own files; formatted once, before the first start
+    ports.json         the last ports, taken again if they are free, so that clients find the way back
+    server.properties  written at each start (for its owner only: it may hold passwords)
+    owner.lock         held by the process that runs this Kafka
+
+The owner's lock matters more than Kafka's own `.lock`: a second broker takes that one only after it has
+written to the metadata log, and by then it has hurt the first. Kafka's is looked at as well. If it is held
+while the owner's is free, the owner died and its keeper is about to end Java (see `keeper.py`): that takes
+seconds and is waited for.
+
+Ready means that a metadata request was answered by this very cluster, told by its id: on a port that
+another Kafka has taken in the meantime, an answer alone would prove nothing.
+"""
+
+import base64
+import contextlib
+import fcntl
+import json
+import re
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from branchline.kafka.errors import KafkaDataInUse, KafkaFailed
+from branchline.kafka.jars import Jars
+from branchline.kafka.java import Java
+from branchline.kafka.keeper import KeptProcess
+
+ADDRESS = "127.0.0.1"
+START_DEADLINE_S = 60  # 5 s on an idle machine with two cores
+STOP_DEADLINE_S = 15  # 1-3 s as a rule; Kafka itself would try for five minutes
+PORT_ATTEMPTS = 4  # another program may take a port between our look and Kafka's bind
+POLL_S = 0.05
+LOG4J_FILE = Path(__file__).with_name("log4j2.properties")
+
+_EXCEPTION = re.compile(
+    r"^(?:Exception in thread \S+ |Caused by: )?[\w.$]+(?:Exception|Error): (?P<reason>.+)"
+)
+
+
+class _PortTaken(Exception):
+    """Somebody was faster; the next attempt takes other ports."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ports:
+    client: int
+    controller: int
+
+
+class EmbeddedKafka:
+    """One Kafka node. `properties` are added to the server's; `client` signs in, if they ask for it."""
+
+    def __init__(
+        self,
+        data_dir: Path,
+        jars: Jars,
+        java: Java,
+        port: int | None = None,
+        log_file: Path | None = None,
+        heap_mb: int = 256,
+        properties: Mapping[str, str] | None = None,
+        client: Mapping[str, str] | None = None,
+    ) -> None:
+        self.data_dir = data_dir.absolute()
+        self.log_file = (log_file or data_dir / "kafka.log").absolute()
+        self._output_file = self.log_file.with_suffix(".out")  # what Java says before there is a log
+        self._jars = jars
+        self._java = java
+        self._port = port
+        self._heap_mb = heap_mb
+        self._properties = dict(properties or {})
+        self._client = dict(client or {})
+        self._ports: _Ports | None = None
+        self._owner_lock: IO[str] | None = None
+        self._process: KeptProcess | None = None
+        self._log_start = 0
+
+    @property
+    def bootstrap(self) -> str:
+        if self._ports is None:
+            raise RuntimeError("the embedded Kafka has not been started")
+        return f"{ADDRESS}:{self._ports.client}"
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of Java, while it runs."""
+        return self._process.pid if self._process is not None and self.is_running() else None
+
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.is_running()
+
+    def start(self) -> None:
+        """Start, and return when Kafka answers. Does nothing if it runs."""
+        if self.is_running():
+            return
+        self.stop()  # what a crashed run has left
+        try:
+            self._take_data()
+            for attempt in range(PORT_ATTEMPTS):
+                self._ports = self._choose_ports(again=attempt == 0)
+                self._write_properties(self._ports)
+                self._format()
+                try:
+                    self._process = self._launch()
+                    self._await_ready(self._ports)
+                except _PortTaken:
+                    continue
+                (self.data_dir / "ports.json").write_text(json.dumps(asdict(self._ports)))
+                return
+            raise KafkaFailed(f"Kafka found its ports taken {PORT_ATTEMPTS} times.", log=self.log_file)
+        except BaseException:  # Ctrl-C too: half a start leaves nothing running
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Stop cleanly, by force past the deadline. Does nothing if it does not run."""
+        if self._process is not None:
+            self._process.stop()
+        self._let_go()
+
+    def kill(self) -> None:
+        """End Java with SIGKILL, as a crash would."""
+        if self._process is not None:
+            self._process.kill()
+        self._let_go()
+
+    def __enter__(self) -> "EmbeddedKafka":
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _let_go(self) -> None:
+        self._process = None
+        if self._owner_lock is not None:
+            self._owner_lock.close()
+            self._owner_lock = None
+
+    def _take_data(self) -> None:
+        if "," in str(self.data_dir):
+            raise KafkaFailed(f"Kafka cannot keep data in {self.data_dir}: the name has a comma.")
+        (self.data_dir / "log").mkdir(parents=True, exist_ok=True)
+        self.log_file.parent.mkdir(parents=True, exist_ok=True)
+        self._owner_lock = (self.data_dir / "owner.lock").open("w")
+        try:
+            fcntl.flock(self._owner_lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise self._data_in_use() from None
+        _poll(self._kafka_lock_is_free, STOP_DEADLINE_S, self._data_in_use)
+
+    def _kafka_lock_is_free(self) -> bool:
+        try:
+            with (self.data_dir / "log" / ".lock").open("r+") as file:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # Java's kind of lock
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+        return True
+
+    def _data_in_use(self) -> KafkaDataInUse:
+        return KafkaDataInUse(
+            f"Another Kafka runs on {self.data_dir}.", hint="Stop it first, or choose another data folder."
+        )
+
+    def _choose_ports(self, again: bool) -> _Ports:
+        last = None
+        with contextlib.suppress(OSError, ValueError, TypeError):  # none yet, or not ours: any will do
+            last = _Ports(**json.loads((self.data_dir / "ports.json").read_text()))
+        client, controller = _free_ports(2)
+        if again and last is not None:
+            client = last.client if _is_free(last.client) else client
+            controller = last.controller if _is_free(last.controller) else controller
+        if self._port is not None:
+            if not _is_free(self._port):
+                raise KafkaFailed(
+                    f"Port {self._port} is taken.", hint="Choose another port, or leave it out."
+                )
+            client = self._port
+        return _Ports(client, controller)
+
+    def _write_properties(self, ports: _Ports) -> None:
+        lines = [
+            f"{name}={_escape(value)}"
+            for name, value in (_server_properties(self.data_dir / "log", ports) | self._properties).items()
+        ]
+        path = self.data_dir / "server.properties"
+        path.touch(mode=0o600)
+        path.write_text("\n".join(lines) + "\n", encoding="ascii")
+
+    def _format(self) -> None:
+        if (self.data_dir / "log" / "meta.properties").exists():
+            return
+        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        # An id that starts with a dash would be read as an option.
+        command = self._command("kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}")
+        command += ["-c", str(self.data_dir / "server.properties")]
+        with self._output_file.open("w") as output:
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, timeout=START_DEADLINE_S
+            )
+        if done.returncode != 0:
+            reason = _reason(self._output_file.read_text(errors="replace").splitlines())
+            raise KafkaFailed(f"Kafka's data folder could not be set up: {reason}", log=self._output_file)
+
+    def _launch(self) -> KeptProcess:
+        self._log_start = self.log_file.stat().st_size if self.log_file.exists() else 0
+        command = self._command("kafka.Kafka", str(self.data_dir / "server.properties"))
+        return KeptProcess(command, self._output_file, STOP_DEADLINE_S)
+
+    def _command(self, *main: str) -> list[str]:
+        return [
+            str(self._java.path),
+            f"-Xmx{self._heap_mb}m",
+            "-XX:+UseSerialGC",
+            "-XX:+ExitOnOutOfMemoryError",
+            f"-Dlog4j2.configurationFile={LOG4J_FILE.as_uri()}",
+            f"-Dbranchline.kafka.log={self.log_file}",
+            "-cp",
+            f"{self._jars.kafka}/*",  # Java expands it, and only Java
+            *main,
+        ]
+
+    def _await_ready(self, ports: _Ports) -> None:
+        meta = (self.data_dir / "log" / "meta.properties").read_text().splitlines()
+        cluster_id = next(line.removeprefix("cluster.id=") for line in meta if line.startswith("cluster.id="))
+        quiet = {"log_level": 0, "socket.timeout.ms": 5000, "reconnect.backoff.max.ms": 200}
+        admin: AdminClient | None = None
+        last_answer = "nothing listens on its port yet"
+
+        def answers() -> bool:
+            nonlocal admin, last_answer
+            if not self.is_running():
+                raise self._early_exit()
+            if admin is None:
+                if _is_free(ports.client):
+                    return False  # asking librdkafka now would only make it back off
+                admin = AdminClient({**quiet, **self._client, "bootstrap.servers": self.bootstrap})
+            try:
+                metadata = admin.list_topics(timeout=1.0)
+            except KafkaException as error:
+                last_answer = str(error.args[0])
+                return False
+            return metadata.cluster_id == cluster_id and len(metadata.brokers) == 1
+
+        _poll(
+            answers,
+            START_DEADLINE_S,
+            lambda: KafkaFailed(
+                f"Kafka did not answer within {START_DEADLINE_S} s: {last_answer}.", log=self.log_file
+            ),
+        )
+
+    def _early_exit(self) -> Exception:
+        """Why Java ended before it was ready: from this run's part of the log, or what Java itself said."""
+        written = self.log_file.read_bytes() if self.log_file.exists() else b""
+        # A log shorter than it was has been rolled over: all of it is new.
+        fresh = written[self._log_start :] if len(written) >= self._log_start else written
+        said = self._output_file.read_bytes()
+        lines = (fresh + b"\n" + said).decode(errors="replace").splitlines()
+        if any("Address already in use" in line for line in lines):
+            return _PortTaken()
+        if any("Failed to acquire lock" in line for line in lines):
+            return self._data_in_use()
+        log = self.log_file if fresh.strip() else self._output_file
+        return KafkaFailed(f"Kafka ended while it was starting: {_reason(lines)}", log=log)
+
+
+def _server_properties(log_dir: Path, ports: _Ports) -> dict[str, str]:
+    return {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "listeners": f"CLIENT://{ADDRESS}:{ports.client},CONTROLLER://{ADDRESS}:{ports.controller}",
+        "advertised.listeners": f"CLIENT://{ADDRESS}:{ports.client}",
+        "listener.security.protocol.map": "CLIENT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "CLIENT",
+        "controller.listener.names": "CONTROLLER",
+        # Named here and not kept in the data, so that the port may change.
+        "controller.quorum.voters": f"1@{ADDRESS}:{ports.controller}",
+        "log.dirs": str(log_dir),
+        "auto.create.topics.enable": "false",
+        # After a crash the controller holds the old registration until its session ends, and the start
+        # waits for that: 9 s by default.
+        "broker.session.timeout.ms": "4000",
+        "broker.heartbeat.interval.ms": "1000",
+        "group.initial.rebalance.delay.ms": "0",  # there is nobody to wait for
+        "default.replication.factor": "1",
+        "min.insync.replicas": "1",
+        "offsets.topic.replication.factor": "1",
+        "offsets.topic.num.partitions": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "transaction.state.log.num.partitions": "1",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+        "share.coordinator.state.topic.num.partitions": "1",
+        "log.cleaner.dedupe.buffer.size": str(4 << 20),  # 128 MB by default: half of our heap
+    }
+
+
+def _escape(value: str) -> str:
+    """A value as Java reads it back from a properties file: ASCII, and escapes for all the rest."""
+    units = value.encode("utf-16-be")
+    codes = [int.from_bytes(units[i : i + 2], "big") for i in range(0, len(units), 2)]
+    return "".join(
+        chr(code) if 0x21 <= code < 0x7F and chr(code) != "\\" else f"\\u{code:04x}" for code in codes
+    )
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:  # all open at once, so that they differ
+            each.bind((ADDRESS, 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(
+            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
+        )  # as Java does: old connections do not count
+        try:
+            probe.bind((ADDRESS, port))
+        except OSError:
+            return False
+        return True
+
+
+def _reason(lines: list[str]) -> str:
+    """The first exception is the nearest to the cause; without one, the first words of Java itself."""
+    for line in lines:
+        if found := _EXCEPTION.match(line):
+            return found["reason"]
+    said = [line for line in lines if line.strip() and not line.startswith("Picked up ")]
+    return " ".join(said[:2]) or "it gave no reason"
+
+
+def _poll(condition: Callable[[], bool], deadline_s: float, failure: Callable[[], Exception]) -> None:
+    end = time.monotonic() + deadline_s
+    while not condition():
+        if time.monotonic() > end:
+            raise failure()
+        time.sleep(POLL_S)

@@ -1,0 +1,93 @@
+"""Reading topics: all that is there now, or as it comes."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, Message, TopicPartition
+
+from branchline.kafka.admin import list_topics
+from branchline.kafka.cluster import Cluster
+from branchline.kafka.errors import ClusterUnreachable, TopicMissing
+from branchline.kafka.record import Place, Record
+
+POLL_S = 0.2
+"""How long one poll may wait: what a deadline or a Ctrl-C may be late by."""
+
+START_TIMEOUT_S = 20.0
+"""For the first answer about where a topic ends."""
+
+
+def to_record(message: Message) -> Record:
+    """A message as we handle it."""
+    timestamp_ms = message.timestamp()[1]
+    given: Any = message.headers() or ()  # typed as more than it ever is
+    headers = tuple((name, _bytes(value)) for name, value in given)
+    place = Place(message.topic() or "", message.partition() or 0, message.offset() or 0, timestamp_ms)
+    return Record(place, _bytes(message.key()), _bytes(message.value()), headers)
+
+
+def _bytes(part: bytes | str | None) -> bytes | None:
+    return part.encode() if isinstance(part, str) else part
+
+
+def open_topic(cluster: Cluster, topic: str, *, from_beginning: bool, hint: str) -> Consumer:
+    """A consumer that stands at the beginning or at the end of every partition of the topic."""
+    partitions = list_topics(cluster).get(topic)
+    if partitions is None:
+        raise TopicMissing(f"there is no topic {topic} at {cluster.bootstrap}", hint=hint)
+    consumer = cluster.consumer(
+        # Nothing is ever committed under it: the consumer is told where to read.
+        group_id="branchline.reader",
+        enable_partition_eof=True,
+        fetch_wait_max_ms=50,
+    )
+    start = OFFSET_BEGINNING if from_beginning else OFFSET_END
+    places = [TopicPartition(topic, partition, start) for partition in range(partitions)]
+    if not from_beginning:
+        # Resolved now, so that nothing written after this call is missed.
+        for place in places:
+            place.offset = consumer.get_watermark_offsets(place, timeout=START_TIMEOUT_S)[1]
+    consumer.assign(places)
+    return consumer
+
+
+def read_to_end(cluster: Cluster, topic: str, *, hint: str) -> Iterator[Record]:
+    """Every record of the topic up to where it ends now."""
+    consumer = open_topic(cluster, topic, from_beginning=True, hint=hint)
+    try:
+        left = len(consumer.assignment())
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while left:
+            message = consumer.poll(POLL_S)
+            if message is not None:
+                deadline = time.monotonic() + START_TIMEOUT_S
+                if _is_end(message):
+                    left -= 1
+                else:
+                    yield to_record(message)
+            elif time.monotonic() > deadline:
+                raise ClusterUnreachable(
+                    f"reading {topic} at {cluster.bootstrap} came to a halt",
+                    hint="check the cluster, then try again",
+                )
+    finally:
+        consumer.close()
+
+
+def follow(consumer: Consumer) -> Iterator[Record | None]:
+    """Records as they come; None whenever there is none, so that the caller can look at the time."""
+    while True:
+        message = consumer.poll(POLL_S)
+        yield None if message is None or _is_end(message) else to_record(message)
+
+
+def _is_end(message: Message) -> bool:
+    error = message.error()
+    if error is None:
+        return False
+    if error.code() == KafkaError._PARTITION_EOF:
+        return True
+    if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+        raise TopicMissing(f"topic {message.topic()} is gone", hint="see `branchline status`")
+    raise ClusterUnreachable(f"reading {message.topic()} failed: {error.str()}", hint="check the cluster")

@@ -1,0 +1,134 @@
+"""The topics of a namespace: their names, and what each kind is created with.
+
+`TOPIC_KINDS` is the one table of configurations; `docs/messages.md` prints it and a test compares them.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+"""Brokers, subscribers and subscription ids: no dot, so that a topic's name reads back without doubt."""
+
+NAMESPACE = re.compile(r"[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,99}")
+
+DAY_MS = 24 * 60 * 60 * 1000
+
+
+def is_name(text: str) -> bool:
+    """Whether the text may name a broker, a subscriber or a subscription."""
+    return NAME.fullmatch(text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicKind:
+    """What topics of one kind carry and are created with."""
+
+    name: str
+    carries: str
+    partitions: int = 1
+    retention_ms: int | None = None
+    """Kept by time; None for a topic that is compacted instead."""
+
+    def config(self) -> dict[str, str]:
+        """The configuration entries that the topic is created with, and that `doctor` checks."""
+        if self.retention_ms is None:
+            return {"cleanup.policy": "compact"}
+        return {"cleanup.policy": "delete", "retention.ms": str(self.retention_ms)}
+
+
+ENTRY = TopicKind("in.<broker>", "publications that enter at the broker", 2, 7 * DAY_MS)
+BROKER = TopicKind("broker.<broker>", "events from neighbours, and retried ones", 2, 7 * DAY_MS)
+LINK = TopicKind("link.<broker>", "changes that brokers tell each other", 1, 7 * DAY_MS)
+CONTROL = TopicKind("control", "requests: subscribe, unsubscribe", 1, 30 * DAY_MS)
+ACKS = TopicKind("acks", "answers to requests", 1, 7 * DAY_MS)
+FILTERS = TopicKind("filters", "every subscription that the brokers know, by identity")
+OUT = TopicKind("out.<subscriber>", "the events that matched, as published", 1, 7 * DAY_MS)
+DEAD_LETTERS = TopicKind("dead-letters", "what could not be used, and what is still owed", 1, 30 * DAY_MS)
+STATS = TopicKind("stats", "what the jobs did, batch by batch", 1, DAY_MS)
+
+TOPIC_KINDS = (ENTRY, BROKER, LINK, CONTROL, ACKS, FILTERS, OUT, DEAD_LETTERS, STATS)
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """The names of one namespace's topics."""
+
+    namespace: str = "branchline"
+    _prefix: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if NAMESPACE.fullmatch(self.namespace) is None:
+            raise ValueError(
+                f"namespace {self.namespace!r} must be 1 to 100 letters, digits, '.', '_' or '-', "
+                "and not begin with a dot"
+            )
+        object.__setattr__(self, "_prefix", self.namespace + ".")
+
+    def entry(self, broker: str) -> str:
+        return f"{self._prefix}in.{broker}"
+
+    def broker(self, broker: str) -> str:
+        return f"{self._prefix}broker.{broker}"
+
+    def link(self, broker: str) -> str:
+        return f"{self._prefix}link.{broker}"
+
+    def out(self, subscriber: str) -> str:
+        return f"{self._prefix}out.{subscriber}"
+
+    @property
+    def control(self) -> str:
+        return f"{self._prefix}control"
+
+    @property
+    def acks(self) -> str:
+        return f"{self._prefix}acks"
+
+    @property
+    def filters(self) -> str:
+        return f"{self._prefix}filters"
+
+    @property
+    def dead_letters(self) -> str:
+        return f"{self._prefix}dead-letters"
+
+    @property
+    def stats(self) -> str:
+        return f"{self._prefix}stats"
+
+    def kind(self, topic: str) -> TopicKind | None:
+        """What kind of topic this is, or None if it is not one of this namespace's."""
+        if not topic.startswith(self._prefix):
+            return None
+        family, _, name = topic[len(self._prefix) :].partition(".")
+        for kind in TOPIC_KINDS:
+            kind_family, _, placeholder = kind.name.partition(".")
+            if kind_family == family and bool(placeholder) == bool(name):
+                return kind if not name or is_name(name) else None
+        return None
+
+    def named(self, topic: str) -> str | None:
+        """The broker or subscriber that the topic belongs to, if it belongs to one."""
+        kind = self.kind(topic)
+        return topic.rpartition(".")[2] if kind is not None and "<" in kind.name else None
+
+    def of_broker(self, broker: str) -> dict[str, TopicKind]:
+        """The topics that must exist for a router to serve the broker."""
+        return {
+            self.entry(broker): ENTRY,
+            self.broker(broker): BROKER,
+            self.link(broker): LINK,
+            self.control: CONTROL,
+            self.acks: ACKS,
+            self.filters: FILTERS,
+            self.dead_letters: DEAD_LETTERS,
+            self.stats: STATS,
+        }
+
+    def control_pattern(self, broker: str) -> str:
+        """A Java pattern for the topics that carry control to the broker."""
+        return "|".join(re.escape(topic) for topic in (self.control, self.link(broker)))
+
+    def event_pattern(self, broker: str) -> str:
+        """A Java pattern for the topics that carry events to the broker."""
+        return "|".join(re.escape(topic) for topic in (self.entry(broker), self.broker(broker)))

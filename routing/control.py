@@ -1,0 +1,111 @@
+"""What subscribers ask for, what the home broker makes of it, and what it answers.
+
+A subscriber writes a `Request`. Its home broker checks it, gives it a `Number` and so turns it into a
+`Change`, the only thing that ever alters the table of subscriptions, at the home and, later, at every
+other broker. A change whose number is not above the last one seen for its subscription changes nothing:
+so repeats and stragglers are harmless, wherever they come from.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from branchline.routing.codes import Rejection
+
+
+class Operation(StrEnum):
+    """What a request asks for."""
+
+    SUBSCRIBE = "subscribe"
+    UNSUBSCRIBE = "unsubscribe"
+
+
+class Identity(NamedTuple):
+    """What names a subscription everywhere."""
+
+    home: str
+    subscriber: str
+    id: str
+
+    def __str__(self) -> str:
+        # Names hold no slash, so this is unambiguous; it is the key of a `filters` record.
+        return "/".join(self)
+
+
+class Number(NamedTuple):
+    """Orders the changes that one home makes: which life of the home, and the count within it."""
+
+    incarnation: int
+    counter: int
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A subscriber's wish, decoded but not yet checked against what the broker knows."""
+
+    operation: Operation
+    subscriber: str
+    id: str
+    home: str | None = None
+    spelling: str = "sql"
+    filter: str = ""
+    request: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribed:
+    """From this number on, the subscription stands with this filter."""
+
+    identity: Identity
+    number: Number
+    spelling: str
+    filter: str
+    requests: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The subscription has ended. Remembered for a while, so that no straggler revives it."""
+
+    identity: Identity
+    number: Number
+    at_ms: int
+    requests: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """An end that was remembered long enough."""
+
+    identity: Identity
+    number: Number
+
+
+Change = Subscribed | Ended | Forgotten
+
+
+class Status(StrEnum):
+    """How a request stands."""
+
+    ACCEPTED = "accepted"
+    """The home has it and will not lose it."""
+    IN_FORCE = "in-force"
+    """Every broker has it: whatever is published from now on is owed."""
+    REPLACED = "replaced"
+    """Accepted, in place of an earlier filter under the same id."""
+    ENDED = "ended"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """The answer to the control message at `index` of the call that handled it."""
+
+    index: int
+    status: Status
+    subscriber: str | None
+    id: str | None
+    home: str
+    number: Number | None = None
+    request: str | None = None
+    rejection: Rejection | None = None

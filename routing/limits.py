@@ -1,0 +1,46 @@
+"""Every limit on input, by name, with its reason. What exceeds one is refused with limit and actual value."""
+
+EVENT_MAX_BYTES = 256 * 1024
+"""An event's value. Kafka's default record limit is 1 MiB; a quarter leaves room for what we add."""
+
+EVENT_MAX_DEPTH = 64
+"""Levels of nesting in a payload, so that nothing that walks it can exhaust a stack."""
+
+EVENT_MAX_FIELDS = 1_000
+"""Leaf fields in a payload, array elements included: bounds the work per event."""
+
+EVENT_MAX_HEADERS = 64
+"""Headers per record; CloudEvents in binary mode use one per attribute."""
+
+EVENT_MAX_HEADER_BYTES = 64 * 1024
+"""All header names and values of a record together: they are copied to every delivery."""
+
+NUMBER_MAX_CHARS = 400
+"""Characters in a number. The longest double written out has 309 digits before the point."""
+
+NAME_MAX_BYTES = 256
+"""A field name in a payload, and a segment of a path in a filter."""
+
+FILTER_MAX_BYTES = 4 * 1024
+"""A filter's text, UTF-8."""
+
+FILTER_MAX_IN_VALUES = 100
+"""Values in one IN list: each may become a filter of its own in an index."""
+
+FILTER_MAX_DEPTH = 8
+"""Nesting of AND, OR and NOT in a filter: bounds the stack of whatever walks it."""
+
+MAX_CHOICES = 10_000
+"""Single-valued events that an event with arrays may stand for, counted over the arrays a filter names."""
+
+SUBSCRIPTIONS_PER_SUBSCRIBER = 10_000
+"""Subscriptions of one subscriber."""
+
+CONTROL_MAX_BYTES = 16 * 1024
+"""A control message: a filter of full size with JSON escapes, and the fields around it."""
+
+ENDED_REMEMBERED_MS = 24 * 60 * 60 * 1000
+"""How long an ended subscription's number is remembered, so that a straggler cannot revive it."""
+
+REQUESTS_REMEMBERED = 8
+"""Request ids remembered per subscription, so that a repeated request is answered but changes nothing."""

@@ -1,0 +1,73 @@
+"""What a reader of filters raises when a text is not a filter.
+
+    ValueError
+    └── FilterError     carries a Rejection: code, reason, line and column
+
+Lines and columns count from 1; a column counts code points, so it is where an editor puts it.
+"""
+
+from collections.abc import Set
+from typing import TypeAlias
+
+from branchline.routing.codes import Code, Rejection
+
+Words: TypeAlias = tuple[tuple[frozenset[str], str], ...]
+"""Groups of a grammar's terminals and the words for each, larger groups first; no word hides the group."""
+
+_SHOWN_BEFORE = 60
+_SHOWN_WIDTH = 100
+_CLIPPED_TO = 40
+
+
+class FilterError(ValueError):
+    """A filter's text was refused, at a place in it. It is always the fault of whoever wrote the text."""
+
+    def __init__(self, code: Code, reason: str, line: int, column: int) -> None:
+        # The base class gets all the arguments so that the error survives pickling between processes.
+        super().__init__(code, reason, line, column)
+        self.rejection = Rejection(code, reason, line, column)
+        self.line = line
+        self.column = column
+
+    def __str__(self) -> str:
+        return f"line {self.line}, column {self.column}: {self.rejection.reason} ({self.rejection.code})"
+
+    def show(self, text: str) -> str:
+        """The message, the line of the text that it speaks of, and a caret under the column.
+
+        Of a long line only the surroundings are shown. Tabs and control characters are shown as blanks,
+        so that the caret stays in place and a filter cannot write to someone's terminal.
+        """
+        lines = text.split("\n")
+        line = lines[self.line - 1] if self.line <= len(lines) else ""
+        at = self.column - 1
+        start = max(0, at - _SHOWN_BEFORE) if len(line) > _SHOWN_WIDTH else 0
+        shown = line[start : start + _SHOWN_WIDTH]
+        return f"{self}\n  {_plain(shown).rstrip()}\n  {' ' * (at - start)}^"
+
+
+def place(text: str, offset: int) -> tuple[int, int]:
+    """The line and column of a place in the text."""
+    before = text[:offset]
+    return before.count("\n") + 1, offset - before.rfind("\n")
+
+
+def clipped(text: str) -> str:
+    """The beginning of a text that was found, fit to stand in a reason."""
+    return _plain(text if len(text) <= _CLIPPED_TO else text[:_CLIPPED_TO] + "…")
+
+
+def in_words(terminals: Set[str], words: Words) -> str:
+    """What could have stood here, as a person would say it; a terminal in no group speaks for itself."""
+    left = set(terminals)
+    said = []
+    for group, name in words:
+        if group <= left:
+            left -= group
+            said.append(name)
+    said = sorted(left) + [name for name in said if name]
+    return " or ".join(filter(None, [", ".join(said[:-1]), *said[-1:]]))
+
+
+def _plain(text: str) -> str:
+    return "".join(character if character.isprintable() else " " for character in text)

@@ -1,0 +1,1 @@
+"""The Spark jobs: sources, the stateful operator, the sink, and the session they run in."""

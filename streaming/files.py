@@ -1,0 +1,37 @@
+"""Small files on whatever file system holds a checkpoint, through Spark's own Hadoop client."""
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+
+def read_text(spark: SparkSession, path: str) -> str | None:
+    """The file's text, or None if there is no such file."""
+    files, place = _locate(spark, path)
+    if not files.exists(place):
+        return None
+    stream = files.open(place)
+    try:
+        return bytes(stream.readAllBytes()).decode()
+    finally:
+        stream.close()
+
+
+def write_text(spark: SparkSession, path: str, text: str) -> None:
+    """Write the file whole: under another name first, so that it is never seen half."""
+    files, place = _locate(spark, path)
+    _, temporary = _locate(spark, path + ".new")
+    stream = files.create(temporary, True)
+    try:
+        stream.write(text.encode())
+    finally:
+        stream.close()
+    if not files.rename(temporary, place):
+        raise OSError(f"could not rename {temporary} to {path}")
+
+
+def _locate(spark: SparkSession, path: str) -> tuple[Any, Any]:
+    jvm: Any = spark.sparkContext._jvm
+    place = jvm.org.apache.hadoop.fs.Path(path)
+    configuration = spark.sparkContext._jsc.hadoopConfiguration()
+    return place.getFileSystem(configuration), place

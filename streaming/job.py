@@ -1,0 +1,171 @@
+"""Runs the router query for as long as it is wanted, and tells what it does.
+
+A batch that fails, because Kafka went away or a worker died, fails the query; it is started again from its
+checkpoint, after a pause that grows. What can never go well (state of another layout, failure after failure
+without one batch done) ends the job with an error that says what to do. Once a second at most, and now and
+then when idle, the job writes what it did to `stats`, from which `branchline status` reads.
+"""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable
+from threading import Event
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from branchline.kafka.errors import BranchlineError, CheckpointDiffers, ClusterUnreachable, JobFailed
+from branchline.kafka.messages import FORMAT_VERSION, dump
+from branchline.kafka.topics import Topics
+from branchline.streaming.router import RouterConfig, start_router
+from branchline.streaming.state import LayoutDiffers
+
+STATS_EVERY_S = 1.0
+HEARTBEAT_EVERY_S = 5.0
+"""How old a job's last statistics can be while it is well."""
+
+RETRY_FIRST_S, RETRY_MOST_S = 1.0, 30.0
+FAILURES_MOST = 10
+"""Failures in a row, without a batch done in between, after which the job gives up."""
+
+STOP_DEADLINE_S = 30.0
+"""How long a stop waits for the batch in progress."""
+
+
+class RouterJob:
+    """The router query under supervision."""
+
+    def __init__(self, spark: SparkSession, config: RouterConfig, report: Callable[[str], None]) -> None:
+        self._spark = spark
+        self._config = config
+        self._report = report
+        self._producer = config.cluster.producer(linger_ms=5, message_timeout_ms=20_000)
+        self._stats_topic = Topics(config.namespace).stats
+        self._counts: Counter[str] = Counter()
+        self._batches = 0
+        self._subscriptions: int | None = None
+        self._restarts = 0
+        self._told = (0.0, -1)
+
+    def run(self, stop: Event) -> None:
+        """Run until `stop` is set; raises a BranchlineError if the job cannot go on."""
+        failures = 0
+        try:
+            while not stop.is_set():
+                done_before = self._batches
+                error = self._run_query(stop)
+                if error is None:
+                    break
+                failures = 1 if self._batches > done_before else failures + 1
+                pause_s = min(RETRY_FIRST_S * 2 ** (failures - 1), RETRY_MOST_S)
+                if failures >= FAILURES_MOST and not isinstance(error, ClusterUnreachable):
+                    raise JobFailed(
+                        f"the router failed {failures} times in a row: {error}",
+                        hint="read the log named above; the checkpoint is as it was",
+                    )
+                self._restarts += 1
+                self._report(f"router: {error}; trying again in {pause_s:.0f} s")
+                self._tell(None, "failed", error=str(error))
+                stop.wait(pause_s)
+            self._tell(None, "stopped")
+        finally:
+            self._producer.flush(10)
+
+    def _run_query(self, stop: Event) -> Exception | None:
+        """One life of the query; what ended it, or None if it was stopped."""
+        try:
+            query = start_router(self._spark, self._config, self._observe)
+        except (CheckpointDiffers, Py4JNetworkError):
+            raise
+        except (BranchlineError, PySparkException, Py4JError) as error:
+            return _summary(error)
+        self._report(
+            f"router: running (namespace {self._config.namespace}, broker {self._config.broker}, "
+            f"{self._config.shards} shards)"
+        )
+        while query.isActive and not stop.wait(0.25):
+            self._tell(query, "running")
+        if query.isActive:
+            self._finish_batch(query)
+            query.stop()
+            return None
+        failure = query.exception()
+        if failure is not None and LayoutDiffers.MARK in str(failure):
+            raise CheckpointDiffers(
+                f"the state in {self._config.checkpoint} was written in another layout",
+                hint="run the version of branchline that wrote it, or give a new --checkpoint: the job then "
+                "reads all topics from their beginning, and repeats deliveries with their old ids",
+            )
+        return _summary(failure) if failure is not None else None
+
+    def _finish_batch(self, query: StreamingQuery) -> None:
+        """Give the batch in progress the time to end: what is cut off is written again after a restart."""
+        current, deadline = _batch(query), time.monotonic() + STOP_DEADLINE_S
+        while query.isActive and query.status["isTriggerActive"] and _batch(query) == current:
+            if time.monotonic() > deadline:
+                self._report("router: the batch in progress is cut off; it will be run again")
+                return
+            time.sleep(0.05)
+
+    def _observe(self, batch: int, shards: list[dict[str, int]]) -> None:
+        self._batches += 1
+        for counts in shards:
+            if counts.pop("shard") == 0:
+                self._subscriptions = counts["subscriptions"]
+            del counts["subscriptions"]
+            self._counts.update(counts)
+
+    def _tell(self, query: StreamingQuery | None, state: str, error: str | None = None) -> None:
+        now, batch = time.monotonic(), self._batches
+        since = now - self._told[0]
+        fresh = batch != self._told[1]
+        if state == "running" and since < (STATS_EVERY_S if fresh else HEARTBEAT_EVERY_S):
+            return
+        self._told = (now, batch)
+        message = {
+            "version": FORMAT_VERSION,
+            "job": "router",
+            "broker": self._config.broker,
+            "state": state,
+            "error": error,
+            "at_ms": int(time.time() * 1000),
+            "batches": self._batches,
+            "restarts": self._restarts,
+            "subscriptions": self._subscriptions,
+            "counts": dict(self._counts),
+            **_progress(query),
+        }
+        self._producer.produce(self._stats_topic, dump(message), f"router/{self._config.broker}")
+        self._producer.poll(0)
+
+
+def _batch(query: StreamingQuery) -> int:
+    progress: Any = query.lastProgress
+    return progress.batchId if progress is not None else -1
+
+
+def _progress(query: StreamingQuery | None) -> dict[str, Any]:
+    progress: Any = query.lastProgress if query is not None else None
+    if progress is None:
+        return {}
+    positions: dict[str, Any] = {}
+    for source in progress.sources:
+        positions |= json.loads(source.endOffset or "{}") or {}
+    return {
+        "batch": progress.batchId,
+        "batch_ms": progress.durationMs.get("triggerExecution"),
+        "positions": positions,
+    }
+
+
+def _summary(error: Exception) -> Exception:
+    """The error in one line: a JVM's or worker's whole trace is in the log, not for a person's eyes."""
+    if isinstance(error, BranchlineError):
+        return error
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    named = [line for line in lines if "SinkFailed" in line or line.startswith("branchline.")]
+    return JobFailed((named[-1] if named else lines[0] if lines else type(error).__name__)[:300])

@@ -1,0 +1,89 @@
+"""The router's stateful operator: rows in, decided rows out.
+
+For each shard and micro-batch it sorts the rows (Spark hands them over as blocks per source partition) and
+carries them from one pure part to the next: `intake` decodes, the `Shard` decides, `dispatch` encodes.
+State is saved before the outputs leave; Spark commits it only when all of them were consumed.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+from pyspark.sql.streaming.stateful_processor import (
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+)
+
+from branchline.kafka.dispatch import Dispatch, count, dispatch
+from branchline.kafka.intake import read_batch
+from branchline.kafka.record import Headers, Place, Record
+from branchline.kafka.topics import Topics
+from branchline.streaming.columns import COUNTS, OUTPUT, Kind, pack_headers, unpack_headers
+from branchline.streaming.state import ShardStore
+
+_ORDER = ["kind", "topic", "partition", "offset"]
+
+OUTPUT_FRAME_ROWS = 20_000
+"""Rows per output frame: large enough to move fast, small enough to keep memory flat."""
+
+
+class RouterOperator(StatefulProcessor):
+    """Runs one `Shard` per key, a key being a shard's label."""
+
+    def __init__(self, namespace: str, broker: str, labels: list[int]) -> None:
+        self._topics = Topics(namespace)
+        self._broker = broker
+        self._index = {label: index for index, label in enumerate(labels)}
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._store = ShardStore(handle)
+
+    def handleInputRows(  # noqa: N802 - the name is Spark's
+        self,
+        key: Any,
+        rows: Iterator[pd.DataFrame],
+        timerValues: TimerValues,  # noqa: N803 - likewise
+    ) -> Iterator[pd.DataFrame]:
+        index = self._index[key[0]]
+        frame = pd.concat(list(rows), ignore_index=True).sort_values(_ORDER, kind="stable")
+        now_ms = int(frame["now_ms"].iloc[0])
+        is_control = frame["kind"] == Kind.CONTROL
+        intake = read_batch(self._topics, _records(frame[is_control]), _records(frame[~is_control]))
+        shard = self._store.take(self._broker, index)
+        outputs = shard.handle(now_ms, intake.control, intake.events())
+        self._store.save(self._broker, index, shard, outputs.changed)
+        counts = {"shard": index, "subscriptions": len(shard.table), **count(intake, outputs)}
+        yield from _frames(dispatch(self._topics, self._broker, index == 0, now_ms, intake, outputs), counts)
+
+    def close(self) -> None:
+        pass
+
+
+def _records(frame: pd.DataFrame) -> Iterator[Record]:
+    columns = ("topic", "partition", "offset", "timestamp_ms", "key", "value", "headers")
+    for topic, partition, offset, timestamp_ms, key, value, headers in zip(
+        *(frame[name].tolist() for name in columns), strict=True
+    ):
+        yield Record(
+            Place(topic, partition, offset, timestamp_ms),
+            None if key is None else bytes(key),
+            None if value is None else bytes(value),
+            unpack_headers(headers),
+        )
+
+
+def _frames(dispatches: Iterator[Dispatch], counts: dict[str, int]) -> Iterator[pd.DataFrame]:
+    rows: list[tuple[Any, ...]] = []
+    packed: tuple[Headers, str] = ((), pack_headers(()))
+    for item in dispatches:
+        if item.headers is not packed[0]:
+            # The deliveries of one event come together and share one tuple of headers.
+            packed = (item.headers, pack_headers(item.headers))
+        rows.append((int(item.step), item.topic, item.key, item.value, packed[1], item.id))
+        if len(rows) == OUTPUT_FRAME_ROWS:
+            yield pd.DataFrame(rows, columns=OUTPUT.names)
+            rows = []
+    rows.append((COUNTS, None, None, json.dumps(counts).encode(), None, None))
+    yield pd.DataFrame(rows, columns=OUTPUT.names)

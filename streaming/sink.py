@@ -1,0 +1,192 @@
+"""The router's sink: writes a shard's output rows to Kafka from the executor that made them.
+
+At least once. Rows come in the order of `dispatch`: topics first, then records, then acks, which are
+written only when Kafka has confirmed everything before them. A record that its topic refuses goes to dead
+letters with what is still owed, and stops nothing. Anything else that fails, fails the batch, and Spark
+runs it again with the same input: repeats carry the same id.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from confluent_kafka import KafkaError, Message, Producer
+
+from branchline.kafka import headers as bl
+from branchline.kafka.admin import create_topics
+from branchline.kafka.cluster import Cluster
+from branchline.kafka.dead_letters import encode_dead_letter, owed_to
+from branchline.kafka.dispatch import Step
+from branchline.kafka.record import Headers, Record
+from branchline.kafka.topics import OUT, Topics
+from branchline.routing.codes import Code, Rejection
+from branchline.streaming.columns import COUNTS, NO_HEADERS, unpack_headers
+
+SUMMARY = "summary string"
+"""The schema of what the sink tells the driver: one JSON object per shard."""
+
+FLUSH_TIMEOUT_S = 150.0
+"""Longer than librdkafka's own limit for a message, so that its verdict always comes first."""
+
+PRODUCER_SETTINGS: dict[str, Any] = {
+    "linger_ms": 5,
+    "message_timeout_ms": 120_000,
+    "queue_buffering_max_messages": 200_000,
+    # Only failures call back into Python.
+    "delivery_report_only_error": True,
+}
+
+REFUSALS = {
+    KafkaError.MSG_SIZE_TOO_LARGE,
+    KafkaError.INVALID_MSG,
+    KafkaError.INVALID_RECORD,
+    KafkaError.INVALID_TIMESTAMP,
+    KafkaError.RECORD_LIST_TOO_LARGE,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.POLICY_VIOLATION,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+}
+"""Errors that are about one record or one topic and would come again: the record is diverted."""
+
+_producers: dict[Cluster, Producer] = {}
+"""One producer per worker process and cluster: connecting costs more than a batch."""
+
+
+class SinkFailed(Exception):
+    """Kafka did not confirm what a batch wrote; the batch must run again."""
+
+
+def sink(cluster: Cluster, namespace: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for `mapInArrow`: writes all rows of a partition, and yields one summary per shard."""
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        writer = _Writer(cluster, Topics(namespace))
+        for batch in batches:
+            writer.write(batch)
+        writer.settle()
+        # Told only now: the driver's statistics must not run ahead of Kafka.
+        yield pa.RecordBatch.from_pydict(
+            {"summary": [json.dumps({**counts, "diverted": writer.diverted}) for counts in writer.counts]},
+            schema=pa.schema([("summary", pa.string())]),
+        )
+
+    return write
+
+
+class _Writer:
+    """Writes one partition's rows within one batch."""
+
+    def __init__(self, cluster: Cluster, topics: Topics) -> None:
+        self._cluster = cluster
+        self._topics = topics
+        self._producer = _producer(cluster)
+        self._to_create: list[str] = []
+        self._no_topic: dict[str, str] = {}
+        self._refused: list[tuple[Record, str, str]] = []
+        self._failure: str | None = None
+        self._acking = False
+        self.counts: list[dict[str, int]] = []
+        self.diverted = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        columns = (batch.column(index).to_pylist() for index in range(batch.num_columns))
+        for step, topic, key, value, headers, delivery in zip(*columns, strict=True):
+            if step == COUNTS:
+                self.counts.append(json.loads(value))
+            elif step == Step.CREATE:
+                self._to_create.append(topic)
+            else:
+                self._create_topics()
+                if step == Step.ACK and not self._acking:
+                    self.settle()
+                    self._acking = True
+                self._write(topic, key, value, _headers(headers, delivery), delivery)
+
+    def settle(self) -> None:
+        """Return when Kafka has confirmed everything so far, refused records in dead letters."""
+        self._create_topics()
+        self._flush()
+        refused, self._refused = self._refused, []
+        for record, topic, reason in refused:
+            self._divert(record, topic, reason)
+        if refused:
+            self._flush()
+
+    def _write(
+        self, topic: str, key: bytes | None, value: bytes | None, headers: Headers, delivery: str | None
+    ) -> None:
+        found = bl.read_delivery_id(delivery) if delivery is not None else None
+        report = None
+        if found is not None:
+            record = Record(found[0], key, value, headers)
+            if topic in self._no_topic:
+                self._refused.append((record, topic, self._no_topic[topic]))
+                return
+            report = partial(self._report, record, topic)
+        self._produce(topic, key, value, headers, report or self._report_fatal)
+
+    def _produce(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers,
+        report: Callable[[KafkaError | None, Message], None],
+    ) -> None:
+        while True:
+            try:
+                self._producer.produce(topic, value, key, headers=list(headers), on_delivery=report)
+                self._producer.poll(0)
+                return
+            except BufferError:
+                self._producer.poll(0.1)
+
+    def _report(self, record: Record, topic: str, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            return
+        if error.code() in REFUSALS:
+            self._refused.append((record, topic, error.str()))
+        else:
+            self._failure = f"{topic}: {error.str()}"
+
+    def _report_fatal(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self._failure = f"{message.topic()}: {error.str()}"
+
+    def _divert(self, record: Record, topic: str, reason: str) -> None:
+        rejection = Rejection(Code.OUTPUT_REFUSED, f"{topic} refused the record: {reason}")
+        letter = encode_dead_letter(record, rejection, owed_to(self._topics.named(topic)))
+        self._produce(self._topics.dead_letters, *letter, self._report_fatal)
+        self.diverted += 1
+
+    def _flush(self) -> None:
+        left = self._producer.flush(FLUSH_TIMEOUT_S)
+        if self._failure is None and left:
+            self._failure = f"{left} records not confirmed after {FLUSH_TIMEOUT_S:.0f} s"
+        if self._failure is not None:
+            # What is still queued must not go out behind the back of the next attempt's records.
+            _producers.pop(self._cluster, None)
+            self._producer.purge()
+            raise SinkFailed(f"Kafka did not take the batch: {self._failure}")
+
+    def _create_topics(self) -> None:
+        if not self._to_create:
+            return
+        wanted, self._to_create = dict.fromkeys(self._to_create, OUT), []
+        self._no_topic |= create_topics(self._cluster, wanted)
+
+
+def _headers(cell: str, delivery: str | None) -> Headers:
+    headers = () if cell == NO_HEADERS else unpack_headers(cell)
+    return headers if delivery is None else (*headers, (bl.ID, delivery.encode()))
+
+
+def _producer(cluster: Cluster) -> Producer:
+    producer = _producers.get(cluster)
+    if producer is None:
+        producer = _producers[cluster] = cluster.producer(**PRODUCER_SETTINGS)
+    return producer

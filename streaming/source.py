@@ -1,0 +1,83 @@
+"""The router's input: two Kafka sources, one row shape, and the shard of every row, all in SQL.
+
+Control has a source of its own without a rate limit: a shared limit would be divided pro rata, and a
+backlog of events would starve it. It is fanned out to every shard; an event goes to the shard of its key,
+or of its source partition if it has none.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from branchline.streaming.columns import INPUT, Kind
+
+SOURCE_OPTIONS = {
+    "startingOffsets": "earliest",
+    "includeHeaders": "true",
+    # An aborted transaction's records must never be routed.
+    "kafka.isolation.level": "read_committed",
+    # The default of 500 ms is what a partition with one fresh record would cost every batch.
+    "kafka.fetch.max.wait.ms": "5",
+    # Offsets that are gone are a loss: stop and say so, never step over them.
+    "failOnDataLoss": "true",
+}
+
+
+def shard_labels(spark: SparkSession, shards: int) -> list[int]:
+    """S integers, the i-th of which Spark hashes to partition i of S.
+
+    The numbers 0 … S-1 themselves would share partitions: two shards in one task, another task idle.
+    """
+    rows = (
+        spark.range(64 * shards + 64)
+        .select(sql.col("id").cast("int").alias("label"))
+        .select("label", sql.expr(f"pmod(hash(label), {shards})").alias("partition"))
+        .groupBy("partition")
+        .agg(sql.min("label").alias("label"))
+        .collect()
+    )
+    labels = {row["partition"]: row["label"] for row in rows}
+    return [labels[partition] for partition in range(shards)]
+
+
+def read_input(
+    spark: SparkSession,
+    client: Mapping[str, str],
+    control_pattern: str,
+    event_pattern: str,
+    labels: Sequence[int],
+    max_events_per_batch: int,
+    group_prefix: str,
+) -> DataFrame:
+    """One streaming frame of control and events in the shape of `columns.INPUT`."""
+
+    def read(pattern: str, **options: str) -> DataFrame:
+        reader = spark.readStream.format("kafka").option("subscribePattern", pattern)
+        everything = {**SOURCE_OPTIONS, "groupIdPrefix": group_prefix, **options}
+        everything |= {f"kafka.{name}": value for name, value in client.items()}
+        return reader.options(**everything).load()
+
+    all_labels = sql.array(*(sql.lit(label) for label in labels))
+    control = _project(read(control_pattern), Kind.CONTROL, sql.explode(all_labels))
+    # Spark's hash of null is a number like any other, so the missing key must be asked for.
+    placed = sql.when(sql.col("key").isNull(), sql.hash("topic", "partition")).otherwise(sql.hash("key"))
+    shard = sql.element_at(all_labels, sql.pmod(placed, sql.lit(len(labels))) + 1)
+    events = _project(read(event_pattern, maxOffsetsPerTrigger=str(max_events_per_batch)), Kind.EVENT, shard)
+    return control.unionByName(events).select([field.name for field in INPUT])
+
+
+def _project(frame: DataFrame, kind: Kind, shard: Column) -> DataFrame:
+    return frame.select(
+        shard.alias("shard"),
+        sql.lit(int(kind)).cast("byte").alias("kind"),
+        "topic",
+        "partition",
+        "offset",
+        sql.unix_millis("timestamp").alias("timestamp_ms"),
+        "key",
+        "value",
+        sql.coalesce(sql.to_json("headers"), sql.lit("[]")).alias("headers"),
+        # Constant within a batch and the same on replay: the only clock there is.
+        sql.unix_millis(sql.current_timestamp()).alias("now_ms"),
+    )
