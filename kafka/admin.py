@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, NewTopic, ResourceType
 
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import ClusterUnreachable, TopicFailed
@@ -30,14 +30,18 @@ def list_topics(cluster: Cluster, timeout_s: float = REQUEST_TIMEOUT_S) -> dict[
 
 
 def _list(cluster: Cluster, admin: AdminClient, timeout_s: float) -> dict[str, int]:
+    topics = _metadata(cluster, admin, timeout_s).topics
+    return {name: len(topic.partitions) for name, topic in topics.items() if topic.error is None}
+
+
+def _metadata(cluster: Cluster, admin: AdminClient, timeout_s: float) -> ClusterMetadata:
     try:
-        metadata = admin.list_topics(timeout=timeout_s)
+        return admin.list_topics(timeout=timeout_s)
     except KafkaException as error:
         raise ClusterUnreachable(
             f"no answer from Kafka at {cluster.bootstrap}: {error.args[0].str()}",
             hint="start one with `branchline up`, or name yours with --bootstrap or BRANCHLINE_BOOTSTRAP",
         ) from None
-    return {name: len(topic.partitions) for name, topic in metadata.topics.items() if topic.error is None}
 
 
 def create_topics(cluster: Cluster, wanted: Mapping[str, TopicKind]) -> dict[str, str]:
@@ -93,3 +97,8 @@ def differences(cluster: Cluster, wanted: Mapping[str, TopicKind]) -> list[Diffe
             if value != expected:
                 found.append(Difference(resource.name, entry, expected, str(value)))
     return found
+
+
+def cluster_id(cluster: Cluster, timeout_s: float = REQUEST_TIMEOUT_S) -> str:
+    """The id that the cluster gave itself."""
+    return str(_metadata(cluster, cluster.admin(), timeout_s).cluster_id)

@@ -20,6 +20,12 @@ _LOGIN_MODULES = {
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
 
+_QUIET = {
+    # What goes wrong comes back as an error; librdkafka's own lines on a terminal only confuse.
+    "log_level": 2,
+    "log.connection.close": False,
+}
+
 _SHARED = {"security.protocol", "sasl.mechanism", "ssl.endpoint.identification.algorithm"}
 _LIBRDKAFKA_ONLY = {"sasl.username", "sasl.password", "ssl.ca.location"}
 
@@ -40,12 +46,7 @@ class Cluster:
     def librdkafka(self, **settings: Any) -> dict[str, Any]:
         """Settings for a confluent-kafka client; names given with underscores are dotted."""
         dotted = {name.replace("_", "."): value for name, value in settings.items()}
-        return {
-            "bootstrap.servers": self.bootstrap,
-            "log.connection.close": False,
-            **self.properties,
-            **dotted,
-        }
+        return {**_QUIET, "bootstrap.servers": self.bootstrap, **self.properties, **dotted}
 
     def java(self) -> dict[str, str]:
         """The same for a Java client."""

@@ -49,14 +49,29 @@ class Jars:
     kafka: Path
 
 
+def find_jars(home: Home) -> Jars | None:
+    """The Java libraries, if they are all there."""
+    target = _target(home)
+    if _missing(target):
+        return None
+    return Jars(tuple(sorted((target / "spark").glob("*.jar"))), target / "kafka")
+
+
 def ensure_jars(home: Home, report: Report) -> Jars:
     """The Java libraries, fetched if they are not there yet."""
-    target = home.jars / hashlib.sha256(IVY_FILE.read_bytes()).hexdigest()[:12]
-    if _missing(target):
+    found = find_jars(home)
+    if found is None:
         with _lock(home.make(home.jars) / ".lock", report) as lock:
-            if _missing(target):  # still: another process may have fetched them while we waited
-                _fetch(home, target, report, lock)
-    return Jars(tuple(sorted((target / "spark").glob("*.jar"))), target / "kafka")
+            found = find_jars(home)  # another process may have fetched them while we waited
+            if found is None:
+                _fetch(home, _target(home), report, lock)
+                found = find_jars(home)
+    assert found is not None, "what was fetched is complete"
+    return found
+
+
+def _target(home: Home) -> Path:
+    return home.jars / hashlib.sha256(IVY_FILE.read_bytes()).hexdigest()[:12]
 
 
 def _asked_for() -> list[str]:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from branchline.kafka.admin import list_topics
 from branchline.kafka.cluster import Cluster
@@ -16,6 +16,8 @@ POLL_S = 0.2
 
 START_TIMEOUT_S = 20.0
 """For the first answer about where a topic ends."""
+
+READER_GROUP = "branchline.reader"
 
 
 def to_record(message: Message) -> Record:
@@ -31,30 +33,36 @@ def _bytes(part: bytes | str | None) -> bytes | None:
     return part.encode() if isinstance(part, str) else part
 
 
-def open_topic(cluster: Cluster, topic: str, *, from_beginning: bool, hint: str) -> Consumer:
-    """A consumer that stands at the beginning or at the end of every partition of the topic."""
+def open_topic(
+    cluster: Cluster, topic: str, *, from_beginning: bool, hint: str, last: int | None = None
+) -> Consumer:
+    """A consumer that stands at the beginning or at the end of every partition of the topic.
+
+    With `last`, it stands at most so many records before each partition's end.
+    """
     partitions = list_topics(cluster).get(topic)
     if partitions is None:
         raise TopicMissing(f"there is no topic {topic} at {cluster.bootstrap}", hint=hint)
     consumer = cluster.consumer(
         # Nothing is ever committed under it: the consumer is told where to read.
-        group_id="branchline.reader",
+        group_id=READER_GROUP,
         enable_partition_eof=True,
         fetch_wait_max_ms=50,
     )
-    start = OFFSET_BEGINNING if from_beginning else OFFSET_END
-    places = [TopicPartition(topic, partition, start) for partition in range(partitions)]
-    if not from_beginning:
+    places = []
+    for partition in range(partitions):
+        place = TopicPartition(topic, partition)
         # Resolved now, so that nothing written after this call is missed.
-        for place in places:
-            place.offset = consumer.get_watermark_offsets(place, timeout=START_TIMEOUT_S)[1]
+        first, end = consumer.get_watermark_offsets(place, timeout=START_TIMEOUT_S)
+        place.offset = first if from_beginning else max(first, end - (last or 0))
+        places.append(place)
     consumer.assign(places)
     return consumer
 
 
-def read_to_end(cluster: Cluster, topic: str, *, hint: str) -> Iterator[Record]:
-    """Every record of the topic up to where it ends now."""
-    consumer = open_topic(cluster, topic, from_beginning=True, hint=hint)
+def read_to_end(cluster: Cluster, topic: str, *, hint: str, last: int | None = None) -> Iterator[Record]:
+    """Every record of the topic up to where it ends now, or only the last ones."""
+    consumer = open_topic(cluster, topic, from_beginning=last is None, hint=hint, last=last)
     try:
         left = len(consumer.assignment())
         deadline = time.monotonic() + START_TIMEOUT_S

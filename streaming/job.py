@@ -50,9 +50,14 @@ class RouterJob:
         self._subscriptions: int | None = None
         self._restarts = 0
         self._told = (0.0, -1)
+        self._started: Event | None = None
 
-    def run(self, stop: Event) -> None:
-        """Run until `stop` is set; raises a BranchlineError if the job cannot go on."""
+    def run(self, stop: Event, started: Event | None = None) -> None:
+        """Run until `stop` is set; raises a BranchlineError if the job cannot go on.
+
+        `started` is set once the query runs for the first time.
+        """
+        self._started = started
         failures = 0
         try:
             while not stop.is_set():
@@ -87,6 +92,8 @@ class RouterJob:
             f"router: running (namespace {self._config.namespace}, broker {self._config.broker}, "
             f"{self._config.shards} shards)"
         )
+        if self._started is not None:
+            self._started.set()
         while query.isActive and not stop.wait(0.25):
             self._tell(query, "running")
         if query.isActive:

@@ -8,7 +8,9 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 _STATE = "spark.sql.streaming.stateStore"
@@ -30,6 +32,8 @@ SETTINGS: dict[str, str] = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
 }
+
+JVM_STOP_DEADLINE_S = 30.0
 
 LOCAL_CHECKPOINT = {
     # Saves 150 ms a batch. Its rename is atomic on a local disk, and only there.
@@ -98,6 +102,17 @@ def create_session(
         builder = builder.config(name, value)
     with _standard_error_to(log_file.with_suffix(".out")):
         return builder.getOrCreate()
+
+
+def stop_session(spark: SparkSession) -> None:
+    """Stop Spark, and return when its JVM has ended: no process is left behind."""
+    gateway: Any = spark.sparkContext._gateway
+    spark.stop()
+    gateway.shutdown()
+    # The JVM waits for the end of its standard input.
+    gateway.proc.stdin.close()
+    gateway.proc.wait(timeout=JVM_STOP_DEADLINE_S)
+    SparkContext._gateway = SparkContext._jvm = None
 
 
 @contextlib.contextmanager

@@ -95,3 +95,105 @@ def events(
 ) -> st.SearchStrategy[dict[str, JsonValue]]:
     """An event's attributes: objects within objects, arrays, nulls, and names that are missing."""
     return st.dictionaries(names, values(names, arrays), max_size=4)
+
+
+from branchline.kafka.record import Headers, Place  # noqa: E402
+from branchline.routing.control import (  # noqa: E402
+    Change,
+    Ended,
+    Forgotten,
+    Identity,
+    Number,
+    Operation,
+    Request,
+    Subscribed,
+)
+
+BROKERS = ("dublin", "virginia")
+SUBSCRIBERS = ("alice", "bob", "carol")
+FILTERS = (
+    "TRUE",
+    "NOT TRUE",
+    "a = 1",
+    "a <> 1 OR b = 'a'",
+    "a IS NULL",
+    "items = 1 AND a = 1",
+    "items.a = 1 AND items.b > 0",
+    "NOT (a LIKE 'a%')",
+)
+BAD_FILTERS = ("", "a =", "a = 1 AND\n  b ==", "a IN ()")
+REQUEST_IDS = ("r1", "r2", "r3", "größe")
+
+legal_names = st.from_regex(r"[a-z0-9][a-z0-9-]{0,62}", fullmatch=True)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+subscribers = st.sampled_from(SUBSCRIBERS)
+subscription_ids = st.sampled_from(("default", "x"))
+filter_texts = st.sampled_from(FILTERS)
+
+
+def identities(homes: tuple[str, ...] = BROKERS) -> st.SearchStrategy[Identity]:
+    return st.builds(Identity, st.sampled_from(homes), subscribers, subscription_ids)
+
+
+def requests(
+    home: str | None = None, filters: st.SearchStrategy[str] = filter_texts
+) -> st.SearchStrategy[Request]:
+    """Requests that often meet: few subscribers, few subscriptions, few request ids."""
+    request_ids = st.none() | st.sampled_from(REQUEST_IDS)
+    return st.one_of(
+        st.builds(
+            Request,
+            st.just(Operation.SUBSCRIBE),
+            subscribers,
+            subscription_ids,
+            st.just(home),
+            filter=filters,
+            request=request_ids,
+        ),
+        st.builds(
+            Request,
+            st.just(Operation.UNSUBSCRIBE),
+            subscribers,
+            subscription_ids,
+            st.just(home),
+            request=request_ids,
+        ),
+    )
+
+
+numbers = st.builds(Number, st.integers(0, 2**50), st.integers(0, 2**40))
+
+
+def changes(
+    identities: st.SearchStrategy[Identity] | None = None,
+    numbers: st.SearchStrategy[Number] = numbers,
+    filters: st.SearchStrategy[str] = filter_texts,
+    at_ms: st.SearchStrategy[int] | None = None,
+) -> st.SearchStrategy[Change]:
+    identities = any_identity if identities is None else identities
+    asked = st.lists(st.sampled_from(REQUEST_IDS), max_size=3).map(tuple)
+    return st.one_of(
+        st.builds(Subscribed, identities, numbers, st.just("sql"), filters, asked),
+        st.builds(Ended, identities, numbers, st.integers(0, 2**50) if at_ms is None else at_ms, asked),
+        st.builds(Forgotten, identities, numbers),
+    )
+
+
+any_identity = identities()
+
+places = st.builds(
+    Place,
+    st.from_regex(r"[a-zA-Z0-9._-]{1,40}", fullmatch=True),
+    st.integers(0, 2**31 - 1),
+    st.integers(0, 2**63 - 1),
+    st.integers(-1, 2**53),
+)
+
+contents = st.none() | st.binary(max_size=12)
+foreign_headers: st.SearchStrategy[Headers] = st.lists(
+    st.tuples(st.sampled_from(("trace", "größe", "", "BL-id", "x-bl-id")) | texts, contents), max_size=4
+).map(lambda headers: tuple(header for header in headers if not header[0].startswith("bl-")))
+forged_headers: st.SearchStrategy[Headers] = st.lists(
+    st.tuples(st.sampled_from(("bl-id", "bl-origin", "bl-only", "bl-owed", "bl-code", "bl-")), contents),
+    max_size=3,
+).map(tuple)

@@ -33,17 +33,22 @@ class FilterError(ValueError):
         return f"line {self.line}, column {self.column}: {self.rejection.reason} ({self.rejection.code})"
 
     def show(self, text: str) -> str:
-        """The message, the line of the text that it speaks of, and a caret under the column.
+        """The message, the line of the text that it speaks of, and a caret under the column."""
+        return f"{self}\n{caret(text, self.line, self.column)}"
 
-        Of a long line only the surroundings are shown. Tabs and control characters are shown as blanks,
-        so that the caret stays in place and a filter cannot write to someone's terminal.
-        """
-        lines = text.split("\n")
-        line = lines[self.line - 1] if self.line <= len(lines) else ""
-        at = self.column - 1
-        start = max(0, at - _SHOWN_BEFORE) if len(line) > _SHOWN_WIDTH else 0
-        shown = line[start : start + _SHOWN_WIDTH]
-        return f"{self}\n  {_plain(shown).rstrip()}\n  {' ' * (at - start)}^"
+
+def caret(text: str, line: int, column: int) -> str:
+    """A line of the text with a caret under the column.
+
+    Of a long line only the surroundings are shown. Tabs and control characters are shown as blanks, so
+    that the caret stays in place and a filter cannot write to someone's terminal.
+    """
+    lines = text.split("\n")
+    shown = lines[line - 1] if line <= len(lines) else ""
+    at = column - 1
+    start = max(0, at - _SHOWN_BEFORE) if len(shown) > _SHOWN_WIDTH else 0
+    shown = shown[start : start + _SHOWN_WIDTH]
+    return f"  {_plain(shown).rstrip()}\n  {' ' * (at - start)}^"
 
 
 def place(text: str, offset: int) -> tuple[int, int]:

@@ -1,0 +1,61 @@
+"""What the compacted and the statistics topics tell: standing subscriptions, and the jobs' last words."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import TopicPartition
+
+from branchline.kafka.cluster import Cluster
+from branchline.kafka.messages import decode_change
+from branchline.kafka.reading import READER_GROUP, START_TIMEOUT_S, read_to_end
+from branchline.kafka.topics import Topics
+from branchline.routing.control import Ended, Identity, Subscribed
+
+NO_NAMESPACE = "check --namespace; a router makes its topics when it starts"
+
+STATS_TAIL = 200
+"""Last records of `stats` that are looked at: more than there are jobs, few enough to read at once."""
+
+
+def list_subscriptions(cluster: Cluster, topics: Topics) -> list[Subscribed]:
+    """The subscriptions in force, by subscriber and id, as `filters` has them."""
+    newest: dict[Identity, Subscribed | Ended] = {}
+    for record in read_to_end(cluster, topics.filters, hint=NO_NAMESPACE):
+        if record.value is None:
+            continue
+        change = decode_change(record.value)
+        if not isinstance(change, Subscribed | Ended):
+            continue
+        known = newest.get(change.identity)
+        # A batch that is run again writes its changes again: an older number means nothing.
+        if known is None or change.number >= known.number:
+            newest[change.identity] = change
+    standing = {identity: change for identity, change in newest.items() if isinstance(change, Subscribed)}
+    return [standing[identity] for identity in sorted(standing, key=lambda each: each[1:] + each[:1])]
+
+
+def last_stats(cluster: Cluster, topics: Topics) -> dict[str, dict[str, Any]]:
+    """The newest statistics of each job, by the record's key."""
+    found: dict[str, dict[str, Any]] = {}
+    for record in read_to_end(cluster, topics.stats, hint=NO_NAMESPACE, last=STATS_TAIL):
+        try:
+            found[(record.key or b"").decode()] = json.loads(record.value or b"{}")
+        except ValueError:
+            continue
+    return found
+
+
+def offsets(cluster: Cluster, partitions: Mapping[str, int]) -> dict[str, list[tuple[int, int]]]:
+    """For each topic, given with its number of partitions: the first and the next offset of each."""
+    consumer = cluster.consumer(group_id=READER_GROUP)
+    try:
+        return {
+            name: [
+                consumer.get_watermark_offsets(TopicPartition(name, partition), timeout=START_TIMEOUT_S)
+                for partition in range(count)
+            ]
+            for name, count in partitions.items()
+        }
+    finally:
+        consumer.close()

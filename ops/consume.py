@@ -1,0 +1,65 @@
+"""`consume`: what was delivered to a subscriber."""
+
+import sys
+import time
+from typing import Any
+
+import click
+
+from branchline.kafka.client import Delivered, Subscriber
+from branchline.kafka.errors import WaitExpired
+from branchline.ops.output import emit, readable
+from branchline.ops.settings import cluster_options, find_cluster, json_option, make_topics
+
+
+@click.command()
+@click.argument("name")
+@cluster_options
+@click.option("--from-beginning", is_flag=True, help="Also what was delivered before now.")
+@click.option("--count", type=click.IntRange(min=1), help="End after so many events.")
+@click.option("--timeout", "timeout_s", type=float, help="Fail if --count is not reached in so many seconds.")
+@json_option
+def consume(
+    name: str,
+    bootstrap: str | None,
+    client_properties: str | None,
+    namespace: str,
+    from_beginning: bool,
+    count: int | None,
+    timeout_s: float | None,
+    as_json: bool,
+) -> None:
+    """Print the events delivered to subscriber NAME as they come, repeats dropped.
+
+    \b
+    Examples:
+      branchline consume alice
+      branchline consume alice --from-beginning --count 10 --json
+    """
+    make_topics(namespace)
+    subscriber = Subscriber(find_cluster(bootstrap, client_properties), name, namespace=namespace)
+    deadline = time.monotonic() + timeout_s if timeout_s is not None else None
+    seen = 0
+    for event in subscriber.poll_events(from_beginning=from_beginning):
+        if event is not None:
+            _show(event, as_json)
+            seen += 1
+        if seen == count:
+            return
+        if deadline is not None and time.monotonic() > deadline:
+            if count is None:
+                return
+            raise WaitExpired(
+                f"{seen} of {count} events came in {timeout_s:g} s",
+                hint="is anything published that matches? See `branchline subscriptions` and `status`",
+            )
+
+
+def _show(event: Delivered, as_json: bool) -> None:
+    if not as_json:
+        sys.stdout.buffer.write((event.value or b"") + b"\n")
+        sys.stdout.buffer.flush()
+        return
+    key: dict[str, Any] = {f"key{name[5:]}": value for name, value in readable(event.key).items()}
+    headers = [[name, readable(value)] for name, value in event.headers]
+    emit({"id": event.id, **key, **readable(event.value), "headers": headers})

@@ -1,0 +1,194 @@
+"""`demo`: everything at once, for a minute, on made-up flights and orders."""
+
+import contextlib
+import random
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from branchline.kafka.client import Publisher, Subscriber
+from branchline.kafka.cluster import Cluster
+from branchline.kafka.errors import JobFailed
+from branchline.kafka.home import Home
+from branchline.ops.output import emit, say
+from branchline.ops.run import prepare, start_kafka, start_spark, stopped_by_signals
+from branchline.ops.settings import json_option
+from branchline.streaming.job import RouterJob
+from branchline.streaming.router import RouterConfig
+
+SUBSCRIBERS = {
+    "cheap-flights": "type = 'flight' AND price <= 120",
+    "madrid-desk": "type = 'flight' AND (origin = 'MAD' OR destination = 'MAD')",
+    "big-orders": "type = 'order' AND order.total > 900 AND order.country IN ('ES', 'IE', 'SG')",
+}
+
+EVENTS_PER_S = 40
+COUNT_EVERY_S = 5.0
+SHOWN_PER_S = 4
+"""Deliveries shown a second: enough to see them come, few enough to read."""
+
+SETTLE_DEADLINE_S = 60.0
+
+
+@click.command()
+@click.option("--seconds", type=click.IntRange(min=1), default=60, show_default=True, help="How long to run.")
+@json_option
+def demo(seconds: int, as_json: bool) -> None:
+    """Start Kafka and the router, three subscribers and a live feed, and show the deliveries.
+
+    Everything is made in a temporary folder and gone afterwards. Example: branchline demo --seconds 30
+    """
+    home = Home.default()
+    with contextlib.ExitStack() as stack:
+        jars = prepare(home, say)
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="branchline-demo-")))
+        kafka = start_kafka(stack, home, jars, say, folder / "kafka")
+        checkpoint = str(folder / "checkpoint")
+        spark = start_spark(stack, home, jars, say, "local[*]", checkpoint)
+        cluster = Cluster(kafka.bootstrap)
+        stop = stack.enter_context(stopped_by_signals())
+        job = RouterJob(spark, RouterConfig(cluster, checkpoint), say)
+        with _running(job, stop) as failure:
+            show = Demo(cluster, as_json)
+            show.run(seconds, stop, failure)
+
+
+@contextlib.contextmanager
+def _running(job: RouterJob, stop: threading.Event) -> Iterator[list[Exception]]:
+    """The job in a thread of its own; what ended it, if it failed, is in the list."""
+    failure: list[Exception] = []
+    started = threading.Event()
+
+    def run() -> None:
+        try:
+            job.run(stop, started)
+        except Exception as error:
+            failure.append(error)
+            started.set()
+
+    thread = threading.Thread(target=run, name="router")
+    thread.start()
+    try:
+        started.wait()
+        yield failure
+    finally:
+        stop.set()
+        thread.join()
+    if failure:
+        raise failure[0]
+
+
+class Demo:
+    """The feed, the three subscribers and what they got."""
+
+    def __init__(self, cluster: Cluster, as_json: bool) -> None:
+        self._cluster = cluster
+        self._as_json = as_json
+        self._delivered: Counter[str] = Counter()
+        self._lock = threading.Lock()
+        self._shown = (0, 0)
+
+    def run(self, seconds: int, stop: threading.Event, failure: list[Exception]) -> None:
+        """Feed events for so long, and end when everything owed has come."""
+        for name, filter in SUBSCRIBERS.items():
+            Subscriber(self._cluster, name).subscribe(filter, timeout_s=120)
+            say(f"{name} is subscribed to: {filter}")
+        done = threading.Event()
+        readers = [threading.Thread(target=self._read, args=(name, done)) for name in SUBSCRIBERS]
+        for reader in readers:
+            reader.start()
+        try:
+            owed = self._feed(seconds, stop, failure)
+            self._settle(owed, stop, failure)
+        finally:
+            done.set()
+            for reader in readers:
+                reader.join()
+        missing = {name: owed[name] - self._delivered[name] for name in SUBSCRIBERS}
+        if not stop.is_set() and any(missing.values()):
+            raise JobFailed(f"deliveries are missing: {missing}", hint="see the logs named above")
+        say(f"done: every event that was owed has come ({self._counted()})")
+
+    def _feed(self, seconds: int, stop: threading.Event, failure: list[Exception]) -> Counter[str]:
+        draw = random.Random(7)
+        owed: Counter[str] = Counter()
+        started = counted = time.monotonic()
+        published = 0
+        with Publisher(self._cluster) as publisher:
+            while time.monotonic() < started + seconds and not failure:
+                event = _event(draw)
+                publisher.publish(event, key=event.get("origin", "order"))
+                owed.update(name for name, wants in _WANTS.items() if wants(event))
+                published += 1
+                if time.monotonic() > counted + COUNT_EVERY_S:
+                    counted = time.monotonic()
+                    say(f"--- {published:,} events published; delivered: {self._counted()}")
+                if stop.wait(1 / EVENTS_PER_S):
+                    break
+        say(f"--- {published:,} events published, the feed ends; waiting for the last deliveries")
+        return owed
+
+    def _settle(self, owed: Counter[str], stop: threading.Event, failure: list[Exception]) -> None:
+        deadline = time.monotonic() + SETTLE_DEADLINE_S
+        while any(self._delivered[name] < owed[name] for name in SUBSCRIBERS):
+            if time.monotonic() > deadline or failure or stop.wait(0.1):
+                return
+
+    def _read(self, name: str, done: threading.Event) -> None:
+        for event in Subscriber(self._cluster, name).poll_events(from_beginning=True):
+            if done.is_set():
+                return
+            if event is not None:
+                self._show(name, event.json())
+
+    def _show(self, name: str, event: Any) -> None:
+        with self._lock:
+            self._delivered[name] += 1
+            if self._as_json:
+                emit({"subscriber": name, "event": event})
+                return
+            second, shown = self._shown
+            now = int(time.monotonic())
+            self._shown = (now, shown + 1 if now == second else 1)
+            if self._shown[1] <= SHOWN_PER_S:
+                click.echo(f"{name:>14} <- {_in_words(event)}")
+
+    def _counted(self) -> str:
+        return ", ".join(f"{name} {self._delivered[name]:,}" for name in SUBSCRIBERS)
+
+
+# The same three wishes in Python: what the router delivers is checked against them.
+_WANTS: dict[str, Callable[[dict[str, Any]], bool]] = {
+    "cheap-flights": lambda event: event["type"] == "flight" and event["price"] <= 120,
+    "madrid-desk": lambda event: "MAD" in (event.get("origin"), event.get("destination")),
+    "big-orders": lambda event: (
+        event["type"] == "order"
+        and event["order"]["total"] > 900
+        and event["order"]["country"] in ("ES", "IE", "SG")
+    ),
+}
+
+
+def _event(draw: random.Random) -> dict[str, Any]:
+    if draw.random() < 0.6:
+        origin, destination = draw.sample(["BCN", "MAD", "DUB", "SIN", "IAD", "LIS"], 2)
+        return {
+            "type": "flight",
+            "origin": origin,
+            "destination": destination,
+            "price": draw.randint(30, 900),
+        }
+    country = draw.choice(["ES", "IE", "SG", "US", "PT"])
+    return {"type": "order", "order": {"total": round(draw.uniform(5, 1500), 2), "country": country}}
+
+
+def _in_words(event: dict[str, Any]) -> str:
+    if event["type"] == "flight":
+        return f"flight {event['origin']}-{event['destination']} for {event['price']}"
+    return f"order of {event['order']['total']:.2f} from {event['order']['country']}"

@@ -1,0 +1,232 @@
+"""`subscribe`, `unsubscribe` and `subscriptions`."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from branchline.kafka.asking import Answer, ask
+from branchline.kafka.errors import ConfigError
+from branchline.kafka.listing import list_subscriptions
+from branchline.kafka.messages import DEFAULT_ID, BadRequest, decode_request, dump, encode_request
+from branchline.ops.output import emit, say, table
+from branchline.ops.settings import cluster_options, find_cluster, json_option, make_topics
+from branchline.routing.control import Operation, Request, Status
+from branchline.routing.spellings.errors import caret
+
+WAITS = {"accepted": Status.ACCEPTED, "in-force": Status.IN_FORCE, "none": None}
+
+EXIT_REFUSED = 5
+
+wait_option = click.option(
+    "--wait", type=click.Choice(list(WAITS)), default="in-force", show_default=True, help="How far to wait."
+)
+timeout_option = click.option(
+    "--timeout", "timeout_s", type=float, default=60.0, show_default=True, help="Seconds to wait at most."
+)
+home_option = click.option("--home", help="The home broker; needed only if the cluster has several.")
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.argument("filter", required=False)
+@cluster_options
+@click.option(
+    "--id", "subscription_id", default=DEFAULT_ID, show_default=True, help="Names the subscription."
+)
+@click.option("--spelling", default="sql", show_default=True, help="The filter's language.")
+@click.option(
+    "--file",
+    "path",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help='Many at once: JSON lines like {"subscriber": "alice", "id": "cheap", "filter": "price < 100"}.',
+)
+@home_option
+@wait_option
+@timeout_option
+@json_option
+@click.pass_context
+def subscribe(
+    ctx: click.Context,
+    name: str | None,
+    filter: str | None,
+    bootstrap: str | None,
+    client_properties: str | None,
+    namespace: str,
+    subscription_id: str,
+    spelling: str,
+    path: Path | None,
+    home: str | None,
+    wait: str,
+    timeout_s: float,
+    as_json: bool,
+) -> None:
+    """Subscribe NAME to the events that match FILTER, or replace its subscription of that id.
+
+    \b
+    Examples:
+      branchline subscribe alice "type = 'flight' AND price < 500"
+      branchline subscribe alice "origin LIKE 'M%'" --id to-madrid --wait accepted
+      branchline subscribe --file subscriptions.jsonl
+    """
+    if path is not None:
+        if name is not None:
+            raise ConfigError("both NAME and --file were given", hint="give one of them")
+        requests = _read_file(path, home)
+    elif name is None or filter is None:
+        raise ConfigError("NAME and FILTER are needed", hint='branchline subscribe alice "price < 100"')
+    else:
+        requests = [
+            _checked(
+                Request(Operation.SUBSCRIBE, name, subscription_id, home, spelling, filter), "the request"
+            )
+        ]
+    topics = make_topics(namespace)
+    cluster = find_cluster(bootstrap, client_properties)
+
+    def progress(answered: int) -> None:
+        if answered % 1000 == 0:
+            say(f"{answered:,} of {len(requests):,} answered")
+
+    answers = ask(cluster, topics, requests, WAITS[wait], timeout_s, progress)
+    if WAITS[wait] is None:
+        _tell_written(requests, as_json)
+    ctx.exit(_tell(requests, answers, as_json))
+
+
+@click.command()
+@click.argument("name")
+@cluster_options
+@click.option("--id", "subscription_id", default=DEFAULT_ID, show_default=True, help="Which subscription.")
+@home_option
+@click.option("--no-wait", is_flag=True, help="Do not wait for the answer.")
+@timeout_option
+@json_option
+@click.pass_context
+def unsubscribe(
+    ctx: click.Context,
+    name: str,
+    bootstrap: str | None,
+    client_properties: str | None,
+    namespace: str,
+    subscription_id: str,
+    home: str | None,
+    no_wait: bool,
+    timeout_s: float,
+    as_json: bool,
+) -> None:
+    """End a subscription of NAME. What was delivered stays in its topic.
+
+    Example: branchline unsubscribe alice --id to-madrid
+    """
+    requests = [_checked(Request(Operation.UNSUBSCRIBE, name, subscription_id, home), "the request")]
+    cluster = find_cluster(bootstrap, client_properties)
+    answers = ask(cluster, make_topics(namespace), requests, None if no_wait else Status.ENDED, timeout_s)
+    if no_wait:
+        _tell_written(requests, as_json)
+    ctx.exit(_tell(requests, answers, as_json))
+
+
+@click.command()
+@cluster_options
+@click.option("--subscriber", help="Only this subscriber's.")
+@json_option
+def subscriptions(
+    bootstrap: str | None,
+    client_properties: str | None,
+    namespace: str,
+    subscriber: str | None,
+    as_json: bool,
+) -> None:
+    """List the subscriptions in force.
+
+    Example: branchline subscriptions --subscriber alice --json
+    """
+    topics = make_topics(namespace)
+    found = [
+        change
+        for change in list_subscriptions(find_cluster(bootstrap, client_properties), topics)
+        if subscriber in (None, change.identity.subscriber)
+    ]
+    if as_json:
+        for change in found:
+            emit(
+                {
+                    **change.identity._asdict(),
+                    "number": list(change.number),
+                    "spelling": change.spelling,
+                    "filter": change.filter,
+                    "topic": topics.out(change.identity.subscriber),
+                }
+            )
+        return
+    if not found:
+        click.echo('no subscriptions; add one with: branchline subscribe alice "price < 100"')
+        return
+    rows = [(*change.identity[1:], change.identity.home, change.filter) for change in found]
+    click.echo(table(("SUBSCRIBER", "ID", "HOME", "FILTER"), rows))
+
+
+def _read_file(path: Path, home: str | None) -> list[Request]:
+    requests = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if not line.strip():
+            continue
+        where = f"{path}, line {number}"
+        try:
+            fields = json.loads(line)
+            message = dump({"version": 1, "op": "subscribe", "home": home, **fields})
+        except (ValueError, TypeError) as error:
+            raise ConfigError(
+                f"{where}: not a JSON object: {error}", hint="see --help for an example"
+            ) from None
+        requests.append(_decoded(message, where))
+    if not requests:
+        raise ConfigError(f"{path} holds no subscription", hint="see --help for an example")
+    return requests
+
+
+def _checked(request: Request, where: str) -> Request:
+    return _decoded(encode_request(request), where)
+
+
+def _decoded(message: bytes, where: str) -> Request:
+    """What the router would read, so that a slip is told at once and not from afar."""
+    request = decode_request(message)
+    if isinstance(request, BadRequest):
+        raise ConfigError(f"{where}: {request.rejection.reason}", hint="see --help for examples")
+    return request
+
+
+def _tell_written(requests: Sequence[Request], as_json: bool) -> None:
+    if as_json:
+        emit({"status": "written", "requests": len(requests)})
+    else:
+        say(f"{len(requests)} written, not waited for")
+
+
+def _tell(requests: Sequence[Request], answers: Sequence[Answer], as_json: bool) -> int:
+    refused = [answer for answer in answers if answer.status is Status.REFUSED]
+    for request, answer in zip(requests, answers, strict=False):
+        if as_json:
+            fields = {
+                "status": answer.status,
+                "subscriber": request.subscriber,
+                "id": request.id,
+                "number": answer.number,
+                "code": answer.code,
+                "reason": answer.reason,
+                "line": answer.line,
+                "column": answer.column,
+            }
+            emit({name: value for name, value in fields.items() if value is not None})
+        elif answer.status is Status.REFUSED:
+            say(f"{request.subscriber}/{request.id}: refused [{answer.code}]: {answer.reason}")
+            if answer.line is not None and answer.column is not None:
+                say(caret(request.filter, answer.line, answer.column))
+        elif len(requests) == 1:
+            say(f"{request.subscriber}/{request.id}: {answer.status}")
+    if not as_json and len(answers) > 1:
+        say(f"{len(answers) - len(refused):,} done, {len(refused):,} refused")
+    return EXIT_REFUSED if refused else 0

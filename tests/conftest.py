@@ -1,0 +1,63 @@
+"""One Kafka and one Spark session for the whole suite; a namespace of its own for each test."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from branchline.kafka.cluster import Cluster
+from branchline.kafka.embedded import EmbeddedKafka
+from branchline.kafka.home import Home
+from branchline.kafka.jars import Jars, ensure_jars
+from branchline.kafka.java import find_java
+from pyspark.sql import SparkSession
+
+_numbers = itertools.count(1)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--kafka",
+        choices=["embedded", "container"],
+        default="embedded",
+        help="Where the tests' Kafka runs: from the jars, or in a container (needs Docker).",
+    )
+
+
+@pytest.fixture(scope="session")
+def jars() -> Jars:
+    return ensure_jars(Home.default(), print)
+
+
+@pytest.fixture(scope="session")
+def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    if request.config.getoption("--kafka") == "container":
+        # Imported here: it looks for a Docker engine, which need not be there.
+        from testcontainers.kafka import KafkaContainer
+
+        with KafkaContainer("confluentinc/cp-kafka:7.9.0").with_kraft() as container:
+            yield container.get_bootstrap_server()
+        return
+    jars: Jars = request.getfixturevalue("jars")
+    with EmbeddedKafka(tmp_path_factory.mktemp("kafka"), jars, find_java()) as kafka:
+        yield kafka.bootstrap
+
+
+@pytest.fixture(scope="session")
+def cluster(bootstrap: str) -> Cluster:
+    return Cluster(bootstrap)
+
+
+@pytest.fixture
+def namespace() -> str:
+    return f"test{next(_numbers)}"
+
+
+@pytest.fixture(scope="session")
+def spark(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    from branchline.streaming.session import create_session, stop_session
+
+    log: Path = tmp_path_factory.mktemp("spark") / "spark.log"
+    session = create_session(jars.spark, log, master="local[2]")
+    yield session
+    stop_session(session)
