@@ -8,7 +8,7 @@ DEMO_SECONDS ?= 60
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast check format clean
+.PHONY: help setup demo test test-fast soak-properties check format clean
 
 help: ## show what there is
 	@echo "Branchline: a content-based event router for Kafka."
@@ -47,6 +47,9 @@ test: setup check ## run all checks and tests
 
 test-fast: setup ## run the tests that need no Java: seconds
 	@$(BIN)/python -m pytest -m "not kafka and not spark and not slow" $(PYTEST_ARGS)
+
+soak-properties: setup ## run the property tests with 3,000 fresh examples each: some minutes
+	@HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -m "not kafka and not spark and not slow" --timeout 1800 $(PYTEST_ARGS)
 
 check: setup ## lint, formatting and types
 	@$(BIN)/ruff check

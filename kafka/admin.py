@@ -8,10 +8,13 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, 
 
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import ClusterUnreachable, TopicFailed
-from branchline.kafka.topics import TopicKind
+from branchline.kafka.topics import OUT, TopicKind
 
 REQUEST_TIMEOUT_S = 15.0
 """For one administrative request."""
+
+
+_NO_ANSWER = {KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +41,14 @@ def _metadata(cluster: Cluster, admin: AdminClient, timeout_s: float) -> Cluster
     try:
         return admin.list_topics(timeout=timeout_s)
     except KafkaException as error:
-        raise ClusterUnreachable(
-            f"no answer from Kafka at {cluster.bootstrap}: {error.args[0].str()}",
-            hint="start one with `branchline up`, or name yours with --bootstrap or BRANCHLINE_BOOTSTRAP",
-        ) from None
+        raise _unreachable(cluster, error.args[0]) from None
+
+
+def _unreachable(cluster: Cluster, reason: KafkaError) -> ClusterUnreachable:
+    return ClusterUnreachable(
+        f"no answer from Kafka at {cluster.bootstrap}: {reason.str()}",
+        hint="start one with `branchline up`, or name yours with --bootstrap or BRANCHLINE_BOOTSTRAP",
+    )
 
 
 def create_topics(cluster: Cluster, wanted: Mapping[str, TopicKind]) -> dict[str, str]:
@@ -60,9 +67,12 @@ def create_topics(cluster: Cluster, wanted: Mapping[str, TopicKind]) -> dict[str
             try:
                 future.result()
             except KafkaException as error:
+                reason: KafkaError = error.args[0]
+                if reason.retriable() or reason.code() in _NO_ANSWER:
+                    raise _unreachable(cluster, reason) from None
                 # Somebody else may have been faster: just what was wanted.
-                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                    failed[name] = error.args[0].str()
+                if reason.code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    failed[name] = reason.str()
     return failed
 
 
@@ -84,8 +94,8 @@ def differences(cluster: Cluster, wanted: Mapping[str, TopicKind]) -> list[Diffe
     found += [
         Difference(name, "partitions", "1", str(existing[name]))
         for name in present
-        # Order among control messages is promised, so more than one partition is a fault there.
-        if wanted[name].partitions == 1 and existing[name] != 1
+        # A subscriber may have as many as it likes; elsewhere one stands for one order.
+        if wanted[name].partitions == 1 and existing[name] != 1 and wanted[name] is not OUT
     ]
     if not present:
         return found

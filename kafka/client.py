@@ -68,7 +68,9 @@ class Publisher:
         headers: Sequence[tuple[str, bytes | str | None]] = (),
     ) -> None:
         """Publish one event: bytes or text as they are, a mapping as a JSON object."""
-        value = json.dumps(event, ensure_ascii=False) if isinstance(event, Mapping) else event
+        value = (
+            json.dumps(event, ensure_ascii=False, allow_nan=False) if isinstance(event, Mapping) else event
+        )
         while True:
             try:
                 self._producer.produce(

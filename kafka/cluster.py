@@ -26,7 +26,8 @@ _QUIET = {
     "log.connection.close": False,
 }
 
-_SHARED = {"security.protocol", "sasl.mechanism", "ssl.endpoint.identification.algorithm"}
+_HOST_CHECK = "ssl.endpoint.identification.algorithm"
+_SHARED = {"security.protocol", "sasl.mechanism", _HOST_CHECK}
 _LIBRDKAFKA_ONLY = {"sasl.username", "sasl.password", "ssl.ca.location"}
 
 PROPERTIES = frozenset(_SHARED | _LIBRDKAFKA_ONLY | {"ssl.keystore.location", "ssl.keystore.password"})
@@ -53,6 +54,8 @@ class Cluster:
         given = self.properties
         settings = {"bootstrap.servers": self.bootstrap}
         settings |= {name: given[name] for name in _SHARED if name in given}
+        if given.get(_HOST_CHECK) == "none":
+            settings[_HOST_CHECK] = ""  # Java's way to say it
         if "sasl.username" in given:
             module = _LOGIN_MODULES[given["sasl.mechanism"]]
             user, password = (_quote(given.get(name, "")) for name in ("sasl.username", "sasl.password"))
@@ -96,9 +99,9 @@ def read_properties(path: Path) -> dict[str, str]:
         if name == "sasl.mechanisms":
             name = "sasl.mechanism"
         if not equals or name not in PROPERTIES:
-            # The value is not shown: it may be a secret.
+            # Nothing of the line is shown: what stands there may be a secret.
             raise ConfigError(
-                f"{path}, line {number}: {name[:60]!r} is not a client property we know",
+                f"{path}, line {number} is not a client property we know",
                 hint="use name=value with one of: " + ", ".join(sorted(PROPERTIES)),
             )
         properties[name] = value

@@ -17,7 +17,7 @@ OWES_EVENT = "event"
 _OWES_SUBSCRIBER = "subscriber:"
 
 KEY_MAX_BYTES = 64 * 1024
-"""A key beyond this is left out of the dead letter; value, key and headers must fit one record."""
+"""A key beyond this is cut in the dead letter: value, key and headers must fit one record."""
 
 
 def owed_to(subscriber: str | None) -> str:
@@ -54,7 +54,7 @@ def encode_dead_letter(
     if key is not None and len(key) > KEY_MAX_BYTES:
         cut.append(f"key {len(key)} bytes sha256 {hashlib.sha256(key).hexdigest()}")
         key = key[:KEY_MAX_BYTES]
-    size = sum(len(name.encode()) + len(content or b"") for name, content in headers)
+    size = sum(len(name.encode(errors="surrogatepass")) + len(content or b"") for name, content in headers)
     if len(headers) > EVENT_MAX_HEADERS or size > EVENT_MAX_HEADER_BYTES:
         cut.append(f"headers {len(headers)}, {size} bytes")
         headers = ()

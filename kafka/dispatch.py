@@ -1,7 +1,7 @@
 """From what a shard decided to the records that say so, in the order in which they must be written.
 
 Topics are made before anything is written to them; `filters` knows a subscription before it is
-acknowledged; acks come last, when all else is safely written.
+acknowledged; acks come last, when all else that this shard writes is safely written.
 """
 
 from collections.abc import Iterator
@@ -110,17 +110,18 @@ def _dead_event(topics: Topics, arrival: Arrival, rejection: Rejection, subscrib
     return Dispatch(Step.WRITE, topics.dead_letters, *letter)
 
 
-def count(intake: Intake, outputs: Outputs) -> dict[str, int]:
-    """What happened in the batch, for statistics."""
-    requests = [message for message in intake.control if isinstance(message, Request)]
+def count(intake: Intake, outputs: Outputs, leads: bool) -> dict[str, int]:
+    """What happened in the batch, for statistics; control is counted by the leading shard alone."""
+    bad_requests = len(intake.bad_control) if leads else 0
+    requests = sum(isinstance(message, Request) for message in intake.control) if leads else 0
     return {
         "accepted": len(intake.arrivals),
         "opaque": intake.opaque,
         "rejected": len(intake.bad_events),
         "delivered": len(outputs.deliveries),
         "undecided": len(outputs.undecided),
-        "requests": len(requests),
-        "refused": sum(ack.status is Status.REFUSED for ack in outputs.acks) + len(intake.bad_control),
+        "requests": requests + bad_requests,
+        "refused": sum(ack.status is Status.REFUSED for ack in outputs.acks) + bad_requests,
         "content_matches": len(intake.arrivals),
         "exact_checks": outputs.exact_checks,
     }

@@ -51,9 +51,9 @@ def read_place(place: str) -> Place | None:
     parts = place.split(":")
     if len(parts) != 4 or not parts[0]:
         return None
-    numbers = parts[1:]
     # The timestamp alone may be negative: Kafka writes -1 for a record without one.
-    if not all(number.removeprefix("-").isdecimal() and len(number) < 20 for number in numbers):
+    numbers = (*parts[1:3], parts[3].removeprefix("-"))
+    if not all(number.isascii() and number.isdecimal() and len(number) < 20 for number in numbers):
         return None
-    partition, offset, timestamp_ms = map(int, numbers)
-    return Place(parts[0], partition, offset, timestamp_ms)
+    found = Place(parts[0], int(parts[1]), int(parts[2]), int(parts[3]))
+    return found if str(found) == place else None

@@ -4,7 +4,7 @@ Decoding never raises for a record: what cannot be read is set aside with its re
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from branchline.kafka import headers as bl
 from branchline.kafka.events import Event, decode_event
@@ -54,11 +54,10 @@ def read_batch(topics: Topics, control: Iterable[Record], events: Iterable[Recor
             intake.control.append(message)
             intake.control_records.append(record)
     for record in events:
-        arrival = _arrival(topics, record)
-        event = arrival if isinstance(arrival, Rejection) else decode_event(record)
-        if isinstance(arrival, Rejection):
-            intake.bad_events.append((Arrival(record, record.place, None), arrival))
-        elif isinstance(event, Event):
+        arrival, fault = _arrival(topics, record)
+        # A retried event is what it was: matched as published, with the time of that.
+        event = fault or decode_event(replace(record, place=arrival.origin))
+        if isinstance(event, Event):
             intake.arrivals.append(arrival)
             intake.attributes.append(event.attributes)
             intake.opaque += event.opaque
@@ -74,14 +73,14 @@ def _read_control(topics: Topics, record: Record) -> Request | Change | BadReque
     return BadRequest(change) if isinstance(change, Rejection) else change
 
 
-def _arrival(topics: Topics, record: Record) -> Arrival | Rejection:
+def _arrival(topics: Topics, record: Record) -> tuple[Arrival, Rejection | None]:
     if not record.place.topic.startswith(topics.broker("")):
-        return Arrival(record, record.place, None)
+        return Arrival(record, record.place, None), None
     # Only our own processes write here, so here alone are headers of ours believed.
-    text = bl.text(record.headers, bl.ORIGIN)
-    origin = bl.read_place(text) if text is not None else None
-    if origin is None:
-        return Rejection(
-            Code.ORIGIN_INVALID, f"a record on {record.place.topic} needs a {bl.ORIGIN} header as we write it"
-        )
-    return Arrival(record, origin, bl.text(record.headers, bl.ONLY))
+    only = bl.text(record.headers, bl.ONLY)
+    origin = bl.read_place(bl.text(record.headers, bl.ORIGIN) or "")
+    if origin is not None:
+        return Arrival(record, origin, only), None
+    return Arrival(record, record.place, only), Rejection(
+        Code.ORIGIN_INVALID, f"a record on {record.place.topic} needs a {bl.ORIGIN} header as we write it"
+    )

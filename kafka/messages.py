@@ -37,9 +37,18 @@ DEFAULT_ID = "default"
 REQUEST_ID_MAX_CHARS = 100
 """A request's own id: it is kept in the state and comes back in every answer."""
 
+CHANGE_MAX_BYTES = 64 * 1024
+"""A change: a filter and the remembered request ids, every character of them escaped."""
+
 _REQUEST_FIELDS = {
     Operation.SUBSCRIBE: {"version", "op", "subscriber", "id", "home", "spelling", "filter", "request"},
     Operation.UNSUBSCRIBE: {"version", "op", "subscriber", "id", "home", "request"},
+}
+
+_CHANGE_FIELDS = {
+    "subscribed": {"state", "home", "subscriber", "id", "number", "spelling", "filter", "requests"},
+    "ended": {"state", "home", "subscriber", "id", "number", "at_ms", "requests"},
+    "forgotten": {"state", "home", "subscriber", "id", "number"},
 }
 
 
@@ -77,10 +86,10 @@ def encode_request(request: Request) -> bytes:
 
 def decode_request(value: bytes | None) -> Request | BadRequest:
     """A request, or why the message is none."""
-    fields = _read_object(value)
+    fields = _read_object(value, CONTROL_MAX_BYTES)
     if isinstance(fields, Rejection):
         return BadRequest(fields)
-    rejection = _check_request(fields)
+    rejection = _check_version(fields) or _check_request(fields)
     if rejection is not None:
         asker = (_text_or_none(fields, name) for name in ("subscriber", "id", "request"))
         return BadRequest(rejection, *asker)
@@ -126,9 +135,13 @@ def change_fields(change: Change) -> dict[str, Any]:
     }
     match change:
         case Subscribed():
-            fields |= {"spelling": change.spelling, "filter": change.filter, "requests": change.requests}
+            fields |= {
+                "spelling": change.spelling,
+                "filter": change.filter,
+                "requests": list(change.requests),
+            }
         case Ended():
-            fields |= {"at_ms": change.at_ms, "requests": change.requests}
+            fields |= {"at_ms": change.at_ms, "requests": list(change.requests)}
         case Forgotten():
             pass
     return fields
@@ -137,19 +150,20 @@ def change_fields(change: Change) -> dict[str, Any]:
 def change_from_fields(fields: Mapping[str, Any]) -> Change:
     """The inverse of `change_fields`; raises KeyError, TypeError or ValueError on anything else."""
     identity = Identity(*(_name(fields[name]) for name in ("home", "subscriber", "id")))
-    incarnation, counter = fields["number"]
+    incarnation, counter = _list(fields["number"])
     number = Number(_int(incarnation), _int(counter))
-    match fields["state"]:
-        case "subscribed":
-            requests = tuple(_text(item) for item in fields["requests"])
-            return Subscribed(identity, number, _text(fields["spelling"]), _text(fields["filter"]), requests)
-        case "ended":
-            requests = tuple(_text(item) for item in fields["requests"])
-            return Ended(identity, number, _int(fields["at_ms"]), requests)
-        case "forgotten":
-            return Forgotten(identity, number)
-        case other:
-            raise ValueError(f"state {other!r} is unknown")
+    state = fields["state"]
+    if state not in _CHANGE_FIELDS:
+        raise ValueError(f"state {_glance(state)} is unknown")
+    unknown = sorted(fields.keys() - _CHANGE_FIELDS[state] - {"version"})
+    if unknown:
+        raise ValueError(f"unknown field {_glance(unknown[0])}")
+    if state == "forgotten":
+        return Forgotten(identity, number)
+    requests = tuple(_text(item) for item in _list(fields["requests"]))
+    if state == "ended":
+        return Ended(identity, number, _int(fields["at_ms"]), requests)
+    return Subscribed(identity, number, _text(fields["spelling"]), _text(fields["filter"]), requests)
 
 
 def encode_change(change: Change) -> tuple[bytes, bytes | None]:
@@ -162,33 +176,39 @@ def encode_change(change: Change) -> tuple[bytes, bytes | None]:
 
 def decode_change(value: bytes | None) -> Change | Rejection:
     """A change told by another broker or read from `filters`, or why it is none."""
-    fields = _read_object(value)
-    if isinstance(fields, Rejection):
-        return fields
+    fields = _read_object(value, CHANGE_MAX_BYTES)
+    rejection = fields if isinstance(fields, Rejection) else _check_version(fields)
+    if rejection is not None:
+        return rejection
+    assert isinstance(fields, dict)
     try:
         return change_from_fields(fields)
     except (KeyError, TypeError, ValueError) as error:
         return Rejection(Code.CONTROL_INVALID, f"not a change: {type(error).__name__} {error}")
 
 
-def _read_object(value: bytes | None) -> dict[str, Any] | Rejection:
+def _read_object(value: bytes | None, max_bytes: int) -> dict[str, Any] | Rejection:
     if value is None or not value.strip():
         return Rejection(Code.CONTROL_INVALID, "the message has no value")
-    if len(value) > CONTROL_MAX_BYTES:
+    if len(value) > max_bytes:
         return Rejection(
-            Code.CONTROL_TOO_LARGE, f"the message has {len(value)} bytes; the limit is {CONTROL_MAX_BYTES}"
+            Code.CONTROL_TOO_LARGE, f"the message has {len(value)} bytes; the limit is {max_bytes}"
         )
     fields = read_json(value)
     if isinstance(fields, Rejection):
         return Rejection(Code.CONTROL_INVALID, f"the message is not JSON as we read it: {fields.reason}")
     if not isinstance(fields, dict):
         return Rejection(Code.CONTROL_INVALID, "the message must be a JSON object")
+    return fields
+
+
+def _check_version(fields: Mapping[str, Any]) -> Rejection | None:
     version = fields.get("version")
     if type(version) is not int or version != FORMAT_VERSION:
         return Rejection(
             Code.CONTROL_VERSION, f'"version" must be {FORMAT_VERSION}, not {json.dumps(version)[:40]}'
         )
-    return fields
+    return None
 
 
 def _check_request(fields: dict[str, Any]) -> Rejection | None:
@@ -232,17 +252,28 @@ def _text_or_none(fields: Mapping[str, Any], name: str) -> str | None:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is not a string")
+        raise TypeError(f"{_glance(value)} is not a string")
     return value
 
 
 def _name(value: Any) -> str:
     if not is_name(_text(value)):
-        raise ValueError(f"{value!r} is not a name")
+        raise ValueError(f"{_glance(value)} is not a name")
     return str(value)
 
 
 def _int(value: Any) -> int:
     if type(value) is not int:
-        raise TypeError(f"{value!r} is not an integer")
+        raise TypeError(f"{_glance(value)} is not an integer")
     return value
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"{_glance(value)} is not a list")
+    return value
+
+
+def _glance(value: Any) -> str:
+    """Enough of a foreign value to know it by: a reason travels in a header."""
+    return repr(value)[:60]

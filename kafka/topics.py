@@ -100,11 +100,11 @@ class Topics:
         """What kind of topic this is, or None if it is not one of this namespace's."""
         if not topic.startswith(self._prefix):
             return None
-        family, _, name = topic[len(self._prefix) :].partition(".")
+        family, dot, name = topic[len(self._prefix) :].partition(".")
         for kind in TOPIC_KINDS:
-            kind_family, _, placeholder = kind.name.partition(".")
-            if kind_family == family and bool(placeholder) == bool(name):
-                return kind if not name or is_name(name) else None
+            kind_family, kind_dot, _ = kind.name.partition(".")
+            if (kind_family, kind_dot) == (family, dot):
+                return kind if not dot or is_name(name) else None
         return None
 
     def named(self, topic: str) -> str | None:

@@ -1,16 +1,16 @@
 """The `branchline` command."""
 
-import sys
-from typing import Any
+from typing import Any, NoReturn
 
 import click
+from confluent_kafka import KafkaException
 
-from branchline.kafka.errors import BranchlineError
+from branchline.kafka.errors import BranchlineError, ClusterUnreachable, ConfigError
 from branchline.ops.consume import consume
 from branchline.ops.dead_letters import dead_letters
 from branchline.ops.demo import demo
 from branchline.ops.machine import doctor, setup
-from branchline.ops.output import exit_code, say, show_error
+from branchline.ops.output import JSON_ASKED, exit_code, say, show_error
 from branchline.ops.publish import publish
 from branchline.ops.run import router, up
 from branchline.ops.status import status
@@ -20,14 +20,21 @@ EXIT_INTERRUPTED = 130
 
 
 class Commands(click.Group):
-    """Turns our errors into a message, a hint and an exit code."""
+    """Turns errors into a message, a hint and an exit code: nobody is to read a stack trace."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except BranchlineError as error:
-            show_error(error, as_json="--json" in sys.argv[1:])
-            ctx.exit(exit_code(error))
+            _end(ctx, error)
+        except KafkaException as error:
+            reason = error.args[0].str() if error.args else str(error)
+            _end(ctx, ClusterUnreachable(f"Kafka: {reason}", hint="check the cluster: `branchline doctor`"))
+        except OSError as error:
+            if error.filename is None:  # a closed pipe is click's to handle
+                raise
+            reason = f"{error.filename}: {error.strerror}"
+            _end(ctx, ConfigError(reason, hint="check the path, its permissions and the free space"))
         except (KeyboardInterrupt, click.Abort):
             say("interrupted")
             ctx.exit(EXIT_INTERRUPTED)
@@ -37,11 +44,22 @@ class Commands(click.Group):
         return list(self.commands)
 
 
+def _end(ctx: click.Context, error: BranchlineError) -> NoReturn:
+    show_error(error, as_json=ctx.meta.get(JSON_ASKED, False))
+    ctx.exit(exit_code(error))
+
+
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Start with `branchline up` in one terminal; then, in another: "
-    'branchline subscribe alice "price < 100"  and  branchline publish \'{"price": 42}\'',
+    epilog="""\b
+    Start with this in one terminal:
+      branchline up
+    and then, in another:
+      branchline subscribe alice "price < 100"
+      branchline publish '{"price": 42}'
+      branchline consume alice --from-beginning
+    """,
 )
 @click.version_option(package_name="branchline")
 def main() -> None:
@@ -49,7 +67,8 @@ def main() -> None:
 
     \b
     Exit codes: 0 done; 1 a check or job failed; 2 wrong usage or setting; 3 this machine lacks
-    something; 4 Kafka or a topic is not there; 5 refused; 6 deadline passed; 7 checkpoint differs.
+    something; 4 Kafka or a topic is not there; 5 refused; 6 deadline passed; 7 checkpoint differs;
+    130 interrupted.
     """
 
 

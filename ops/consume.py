@@ -8,16 +8,21 @@ import click
 
 from branchline.kafka.client import Delivered, Subscriber
 from branchline.kafka.errors import WaitExpired
-from branchline.ops.output import emit, readable
+from branchline.ops.output import emit, readable, say
 from branchline.ops.settings import cluster_options, find_cluster, json_option, make_topics
 
 
-@click.command()
+@click.command(short_help="Print what was delivered to a subscriber.")
 @click.argument("name")
 @cluster_options
 @click.option("--from-beginning", is_flag=True, help="Also what was delivered before now.")
 @click.option("--count", type=click.IntRange(min=1), help="End after so many events.")
-@click.option("--timeout", "timeout_s", type=float, help="Fail if --count is not reached in so many seconds.")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0),
+    help="End after so many seconds; with --count, fail if it was not reached.",
+)
 @json_option
 def consume(
     name: str,
@@ -38,7 +43,9 @@ def consume(
     """
     make_topics(namespace)
     subscriber = Subscriber(find_cluster(bootstrap, client_properties), name, namespace=namespace)
-    deadline = time.monotonic() + timeout_s if timeout_s is not None else None
+    if sys.stdout.isatty() and count is None and timeout_s is None:
+        say(f"events for {name}, as they come; end with Ctrl-C")
+    deadline: float | None = None
     seen = 0
     for event in subscriber.poll_events(from_beginning=from_beginning):
         if event is not None:
@@ -46,7 +53,11 @@ def consume(
             seen += 1
         if seen == count:
             return
-        if deadline is not None and time.monotonic() > deadline:
+        if timeout_s is None:
+            continue
+        # Counted from here on: reaching the cluster has a deadline of its own.
+        deadline = deadline or time.monotonic() + timeout_s
+        if time.monotonic() > deadline:
             if count is None:
                 return
             raise WaitExpired(

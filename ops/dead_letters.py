@@ -5,20 +5,29 @@ from collections.abc import Iterator
 
 import click
 
+from branchline.kafka.admin import list_topics
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.dead_letters import DeadLetter, decode_dead_letter, retry_headers
-from branchline.kafka.errors import ConfigError, PublishFailed
+from branchline.kafka.errors import ConfigError, PublishFailed, TopicMissing
 from branchline.kafka.listing import NO_NAMESPACE
 from branchline.kafka.reading import read_to_end
 from branchline.kafka.topics import Topics
 from branchline.ops.output import emit, readable, say, table
-from branchline.ops.settings import BROKER, cluster_options, find_cluster, json_option, make_topics, option
+from branchline.ops.settings import (
+    BROKER,
+    check_broker,
+    cluster_options,
+    find_cluster,
+    json_option,
+    make_topics,
+    option,
+)
 
 FLUSH_TIMEOUT_S = 30.0
 SHOWN_BYTES = 60
 
 
-@click.group("dead-letters")
+@click.group("dead-letters", short_help="List, show and retry what could not be used or delivered.")
 def dead_letters() -> None:
     """What could not be used or delivered: why, and what is still owed.
 
@@ -45,7 +54,12 @@ def list_letters(
     limit: int,
     as_json: bool,
 ) -> None:
-    """List dead letters, the newest last."""
+    """List dead letters, the newest last.
+
+    \b
+    Example:
+      branchline dead-letters list --code json-number --limit 20
+    """
     topics = make_topics(namespace)
     found = [
         letter
@@ -58,7 +72,7 @@ def list_letters(
             emit(_fields(letter))
         return
     if not found:
-        click.echo("no dead letters")
+        click.echo(f"no dead letters with code {code}" if code else "no dead letters")
         return
     rows = [
         (
@@ -84,17 +98,24 @@ def list_letters(
 def show(
     number: int, bootstrap: str | None, client_properties: str | None, namespace: str, as_json: bool
 ) -> None:
-    """Show dead letter NUMBER whole."""
+    """Show dead letter NUMBER whole.
+
+    \b
+    Example:
+      branchline dead-letters show 17
+    """
     [letter] = _chosen(find_cluster(bootstrap, client_properties), make_topics(namespace), (number,))
     fields = _fields(letter)
     if as_json:
         emit(fields)
         return
-    for name, value in fields.items():
-        click.echo(f"{name}: {value}")
+    headers = {f"header {name}": value for name, value in letter.record.headers}
+    for name, value in {**fields, **{name: _glance(value) for name, value in headers.items()}}.items():
+        if value is not None and name != "headers":
+            click.echo(f"{name}: {value}")
 
 
-@dead_letters.command()
+@dead_letters.command(short_help="Send what they owe through the router again.")
 @click.argument("numbers", type=int, nargs=-1, required=True)
 @cluster_options
 @option(BROKER)
@@ -107,9 +128,16 @@ def retry(
     broker: str,
     as_json: bool,
 ) -> None:
-    """Send what dead letters NUMBERS still owe through the router again, under its old identity."""
+    """Send what dead letters NUMBERS still owe through the router again, under its old identity.
+
+    \b
+    Example:
+      branchline dead-letters retry 17 18
+    """
     cluster, topics = find_cluster(bootstrap, client_properties), make_topics(namespace)
-    letters = _chosen(cluster, topics, numbers)
+    if topics.broker(check_broker(broker)) not in list_topics(cluster):
+        raise TopicMissing(f"there is no broker {broker} at {cluster.bootstrap}", hint=NO_NAMESPACE)
+    letters = _chosen(cluster, topics, tuple(dict.fromkeys(numbers)))
     for letter in letters:
         if not letter.retryable:
             why = "it was cut to size" if letter.cut else "it owes nothing"
@@ -128,8 +156,9 @@ def retry(
             on_delivery=lambda error, _: failures.append(error.str()) if error else None,
         )
     if producer.flush(FLUSH_TIMEOUT_S) or failures:
+        reason = failures[0] if failures else "no answer from Kafka"
         raise PublishFailed(
-            f"not all were sent: {failures[:1]}", hint="a retry that comes twice does no harm"
+            f"not all were sent: {reason}", hint="try again: a retry that comes twice does no harm"
         )
     if as_json:
         emit({"retried": len(letters)})

@@ -17,10 +17,8 @@ from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import JobFailed
 from branchline.kafka.home import Home
 from branchline.ops.output import emit, say
-from branchline.ops.run import prepare, start_kafka, start_spark, stopped_by_signals
+from branchline.ops.run import prepare, start_kafka, stopped_by_signals, unwound_by_sigterm
 from branchline.ops.settings import json_option
-from branchline.streaming.job import RouterJob
-from branchline.streaming.router import RouterConfig
 
 SUBSCRIBERS = {
     "cheap-flights": "type = 'flight' AND price <= 120",
@@ -35,39 +33,53 @@ SHOWN_PER_S = 4
 
 SETTLE_DEADLINE_S = 60.0
 
+Job = Callable[[threading.Event, threading.Event], None]
+"""Runs until the first event is set; sets the second once it runs."""
 
-@click.command()
+
+@click.command(short_help="See everything at work for a minute, on made-up events.")
 @click.option("--seconds", type=click.IntRange(min=1), default=60, show_default=True, help="How long to run.")
 @json_option
 def demo(seconds: int, as_json: bool) -> None:
     """Start Kafka and the router, three subscribers and a live feed, and show the deliveries.
 
-    Everything is made in a temporary folder and gone afterwards. Example: branchline demo --seconds 30
+    Everything is made in a temporary folder and gone afterwards.
+
+    \b
+    Example:
+      branchline demo --seconds 30
     """
+    from branchline.ops.job import start_spark
+    from branchline.streaming.job import RouterJob
+    from branchline.streaming.router import RouterConfig
+
     home = Home.default()
     with contextlib.ExitStack() as stack:
+        stack.enter_context(unwound_by_sigterm())
         jars = prepare(home, say)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="branchline-demo-")))
-        kafka = start_kafka(stack, home, jars, say, folder / "kafka")
+        # The logs outlive the demo, beside those of an `up` that may be running.
+        logs = home.make(home.logs)
+        kafka = start_kafka(stack, jars, say, folder / "kafka", logs, log_name="demo-kafka.log")
         checkpoint = str(folder / "checkpoint")
-        spark = start_spark(stack, home, jars, say, "local[*]", checkpoint)
+        spark = start_spark(stack, jars, say, "local[*]", checkpoint, logs / "demo-spark.log")
         cluster = Cluster(kafka.bootstrap)
         stop = stack.enter_context(stopped_by_signals())
         job = RouterJob(spark, RouterConfig(cluster, checkpoint), say)
-        with _running(job, stop) as failure:
+        with _running(job.run, stop) as failure:
             show = Demo(cluster, as_json)
             show.run(seconds, stop, failure)
 
 
 @contextlib.contextmanager
-def _running(job: RouterJob, stop: threading.Event) -> Iterator[list[Exception]]:
+def _running(job: Job, stop: threading.Event) -> Iterator[list[Exception]]:
     """The job in a thread of its own; what ended it, if it failed, is in the list."""
     failure: list[Exception] = []
     started = threading.Event()
 
     def run() -> None:
         try:
-            job.run(stop, started)
+            job(stop, started)
         except Exception as error:
             failure.append(error)
             started.set()

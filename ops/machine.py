@@ -9,20 +9,22 @@ import click
 
 from branchline.kafka.admin import differences, list_topics
 from branchline.kafka.cluster import Cluster
-from branchline.kafka.errors import BranchlineError, ConfigError
+from branchline.kafka.errors import BranchlineError
 from branchline.kafka.home import Home
 from branchline.kafka.jars import ensure_jars, find_jars
 from branchline.kafka.java import find_java
 from branchline.kafka.topics import Topics
 from branchline.ops.output import emit, say
+from branchline.ops.running import running_bootstrap
 from branchline.ops.settings import (
     BROKER,
+    NoCluster,
+    check_broker,
     cluster_options,
     find_cluster,
     json_option,
     make_topics,
     option,
-    running_bootstrap,
 )
 
 OK, WARNING, FAILED = "ok", "warning", "failed"
@@ -41,17 +43,24 @@ class Check:
     hint: str = ""
 
 
-@click.command()
+@click.command(short_help="Fetch the Java libraries, once.")
 @click.option("--quiet", is_flag=True, help="Say nothing if everything is there.")
 def setup(quiet: bool) -> None:
-    """Check Java and fetch the Kafka server and Spark connector jars, once."""
+    """Check Java and fetch the Kafka server and Spark connector jars, once.
+
+    `up`, `router` and `demo` do it too, if it was not done.
+
+    \b
+    Example:
+      branchline setup
+    """
     java = find_java()
     jars = ensure_jars(Home.default(), say)
     if not quiet:
         say(f"ready: Java {java.version}, jars in {jars.kafka.parent}")
 
 
-@click.command()
+@click.command(short_help="Check this machine, the Kafka cluster and its topics.")
 @cluster_options
 @option(BROKER)
 @json_option
@@ -66,10 +75,16 @@ def doctor(
 ) -> None:
     """Check Java, jars, ports, disk, the Kafka cluster and its topics.
 
-    Exits with 1 if something failed. Example: branchline doctor --bootstrap localhost:9092
+    Exits with 1 if something failed.
+
+    \b
+    Example:
+      branchline doctor --bootstrap localhost:9092
     """
     failed = False
-    for check in examine(lambda: find_cluster(bootstrap, client_properties), make_topics(namespace), broker):
+    topics = make_topics(namespace)
+    check_broker(broker)
+    for check in examine(lambda: find_cluster(bootstrap, client_properties), topics, broker):
         failed |= check.state == FAILED
         if as_json:
             fields = {"check": check.name, "state": check.state, "found": check.found, "hint": check.hint}
@@ -90,11 +105,10 @@ def examine(find: Callable[[], Cluster], topics: Topics, broker: str) -> Iterato
     yield _disk(home)
     try:
         cluster = find()
-    except ConfigError as error:
+        found = list_topics(cluster)
+    except NoCluster as error:
         yield Check("kafka", WARNING, str(error), error.hint)
         return
-    try:
-        found = list_topics(cluster)
     except BranchlineError as error:
         yield Check("kafka", FAILED, str(error), error.hint)
         return
@@ -144,11 +158,20 @@ def _topics(cluster: Cluster, topics: Topics, broker: str) -> Iterator[Check]:
     wrong = differences(cluster, wanted)
     if not wrong:
         yield Check("topics", OK, f"all {len(wanted)} of namespace {topics.namespace} are as they should be")
-    for difference in wrong:
-        missing = difference.what == "topic"
+    missing = [difference.topic for difference in wrong if difference.what == "topic"]
+    if missing:
         yield Check(
             "topics",
             WARNING,
-            f"{difference.topic}: {difference.what} should be {difference.expected}, is {difference.actual}",
-            "a router makes it when it starts" if missing else "change it with Kafka's own tools",
+            f"missing: {', '.join(missing)}",
+            f"check --namespace; a router of broker {broker} makes them when it starts",
         )
+    for difference in wrong:
+        if difference.what != "topic":
+            yield Check(
+                "topics",
+                WARNING,
+                f"{difference.topic}: {difference.what} is {difference.actual}, "
+                f"and should be {difference.expected}",
+                "change it with Kafka's own tools",
+            )

@@ -33,6 +33,10 @@ EXIT_CODES: dict[type[BranchlineError], int] = {
 """0: done. 1: a check or a job failed. 2: the command line or a setting is wrong. Else as here."""
 
 
+JSON_ASKED = "branchline.json"
+"""In click's context: whether the command was asked for JSON, which its errors then are too."""
+
+
 def exit_code(error: BranchlineError) -> int:
     """What the process says of the error to whoever started it."""
     for kind in type(error).__mro__:

@@ -1,10 +1,12 @@
 """`publish`: events from arguments, a file or standard input."""
 
+import os
 import sys
-from collections.abc import Iterable, Iterator
-from typing import IO
+from collections.abc import Iterable, Iterator, Sequence
+from typing import IO, NoReturn
 
 import click
+from confluent_kafka import KafkaException
 
 from branchline.kafka.client import Publisher
 from branchline.kafka.errors import ConfigError
@@ -16,7 +18,7 @@ from branchline.routing.codes import Rejection
 PROGRESS_EVERY = 10_000
 
 
-@click.command()
+@click.command(short_help="Publish events.")
 @click.argument("events", nargs=-1)
 @cluster_options
 @option(BROKER)
@@ -50,13 +52,16 @@ def publish(
         raise ConfigError("both events and --file were given", hint="give one of them")
     make_topics(namespace)
     pairs = [_header(header) for header in headers]
-    lines: Iterable[bytes] = (event.encode() for event in events)
-    if not events:
-        lines = file if file is not None else sys.stdin.buffer
+    documents = _of_arguments(events, raw) if events else _of_lines(file or _standard_input(), raw)
     cluster = find_cluster(bootstrap, client_properties)
     with Publisher(cluster, namespace=namespace, broker=broker) as publisher:
-        for document in _documents(lines, raw, publisher):
-            publisher.publish(document, key=key, headers=pairs)
+        for where, document in documents:
+            if isinstance(document, Rejection):
+                _refuse(publisher, where, f"{document.code}: {_in_words(document)}")
+            try:
+                publisher.publish(document, key=key, headers=pairs)
+            except KafkaException as error:
+                _refuse(publisher, where, error.args[0].str())
             if publisher.published % PROGRESS_EVERY == 0:
                 say(f"published {publisher.published:,}")
     if as_json:
@@ -65,24 +70,49 @@ def publish(
         say(f"published {publisher.published:,} to broker {broker}")
 
 
-def _documents(lines: Iterable[bytes], raw: bool, publisher: Publisher) -> Iterator[bytes]:
+Document = tuple[str, bytes | Rejection]
+"""Where it was found, and what is to be published, or why it cannot be."""
+
+
+def _of_arguments(events: Sequence[str], raw: bool) -> Sequence[Document]:
+    found = [(f"event {number}", _checked(os.fsencode(event), raw)) for number, event in enumerate(events, 1)]
+    # All are at hand: with one wrong among them, none is published.
+    return [each for each in found if isinstance(each[1], Rejection)] or found
+
+
+def _of_lines(lines: Iterable[bytes], raw: bool) -> Iterator[Document]:
     for number, line in enumerate(lines, 1):
         document = line.rstrip(b"\r\n")
-        if not document.strip():
-            continue
-        fault = None if raw else read_json(document)
-        if isinstance(fault, Rejection):
-            publisher.flush()
-            raise ConfigError(
-                f"line {number} was not published: {fault.code}: {fault.reason}; "
-                f"{publisher.published} before it were",
-                hint="correct it, or publish lines as they are with --raw",
-            )
-        yield document
+        if document.strip():
+            yield f"line {number}", _checked(document, raw)
+
+
+def _checked(document: bytes, raw: bool) -> bytes | Rejection:
+    read = None if raw else read_json(document)
+    return read if isinstance(read, Rejection) else document
+
+
+def _refuse(publisher: Publisher, where: str, why: str) -> NoReturn:
+    publisher.flush()
+    before = f"the {publisher.published:,} before it were published" if publisher.published else "none was"
+    raise ConfigError(
+        f"{where} cannot be published: {why}; {before}",
+        hint="correct it, or publish it as it is with --raw",
+    )
+
+
+def _in_words(fault: Rejection) -> str:
+    return fault.reason + (f" at column {fault.column}" if fault.column else "")
+
+
+def _standard_input() -> IO[bytes]:
+    if sys.stdin.isatty():
+        say("reading events from standard input, one a line; end with Ctrl-D")
+    return sys.stdin.buffer
 
 
 def _header(text: str) -> tuple[str, bytes]:
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise ConfigError(f"--header {text!r} is not NAME=VALUE", hint="for example: --header source=demo")
-    return name, value.encode()
+    return name, os.fsencode(value)

@@ -2,39 +2,40 @@
 
 import contextlib
 import signal
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 import click
-from pyspark.sql import SparkSession
 
-from branchline.kafka.admin import cluster_id
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.embedded import EmbeddedKafka
+from branchline.kafka.errors import KafkaFailed
 from branchline.kafka.home import Home
 from branchline.kafka.jars import Jars, ensure_jars
 from branchline.kafka.java import find_java
 from branchline.ops.output import emit, say
+from branchline.ops.running import claim
 from branchline.ops.settings import (
     BROKER,
     CHECKPOINT,
     MASTER,
     MAX_EVENTS,
     SHARDS,
-    announce,
     cluster_options,
     find_cluster,
     json_option,
     make_topics,
     option,
 )
-from branchline.streaming.job import RouterJob
-from branchline.streaming.router import RouterConfig
-from branchline.streaming.session import create_session, is_local_path, stop_session
 
 Report = Callable[[str], None]
+
+KAFKA_CHECK_EVERY_S = 1.0
+EXIT_TERMINATED = 128 + signal.SIGTERM
 
 
 def job_options(command: Any) -> Any:
@@ -50,11 +51,19 @@ def job_options(command: Any) -> Any:
     return json_option(command)
 
 
-@click.command()
+@click.command(short_help="Start Kafka and the router on this machine.")
 @cluster_options
 @job_options
-@click.option("--port", type=int, help="The embedded Kafka's port. Default: the last one, or a free one.")
-@click.option("--data", type=click.Path(path_type=Path), help="The embedded Kafka's data folder.")
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65535),
+    help="The embedded Kafka's port. Default: the last one, or a free one.",
+)
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The embedded Kafka's data folder. Default: in the home folder.",
+)
 def up(
     bootstrap: str | None,
     client_properties: str | None,
@@ -65,27 +74,31 @@ def up(
 ) -> None:
     """Start everything on this machine: Kafka and the router. Ctrl-C stops all of it.
 
-    With --bootstrap, only the jobs are started, against that cluster.
+    With --bootstrap, only the router is started, against that cluster.
 
     \b
     Examples:
       branchline up
       branchline up --bootstrap kafka-1:9092 --client-properties client.properties
     """
-    report = _reporter(as_json)
+    report = reporter(as_json)
     home = Home.default()
+    _check(job)
     with contextlib.ExitStack() as stack:
-        jars = prepare(home, report)
-        if bootstrap is None:
-            kafka = start_kafka(stack, home, jars, report, data or home.kafka, port)
-            cluster = Cluster(kafka.bootstrap)
-            stack.callback(announce(home, kafka.bootstrap).unlink, missing_ok=True)
+        stack.enter_context(unwound_by_sigterm())
+        if bootstrap is not None:
+            cluster, kafka = find_cluster(bootstrap, client_properties), None
+            jars = prepare(home, report)
         else:
-            cluster = find_cluster(bootstrap, client_properties)
-        run_router(stack, home, jars, cluster, report, **job)
+            announce = stack.enter_context(claim(home))
+            jars = prepare(home, report)
+            kafka = start_kafka(stack, jars, report, data or home.kafka, home.make(home.logs), port)
+            cluster = Cluster(kafka.bootstrap)
+            announce(kafka.bootstrap)
+        run_router(stack, home, jars, cluster, report, home.logs / "spark.log", kafka, **job)
 
 
-@click.command()
+@click.command(short_help="Run the router against a Kafka cluster.")
 @cluster_options
 @job_options
 def router(bootstrap: str | None, client_properties: str | None, as_json: bool, **job: Any) -> None:
@@ -96,14 +109,19 @@ def router(bootstrap: str | None, client_properties: str | None, as_json: bool, 
       branchline router --bootstrap localhost:9092
       branchline router --bootstrap localhost:9092 --shards 4 --checkpoint /var/lib/branchline
     """
-    report = _reporter(as_json)
+    report = reporter(as_json)
     home = Home.default()
+    _check(job)
     cluster = find_cluster(bootstrap, client_properties)
     with contextlib.ExitStack() as stack:
-        run_router(stack, home, prepare(home, report), cluster, report, **job)
+        stack.enter_context(unwound_by_sigterm())
+        # Not the log of `up`, which may run beside it.
+        log = home.make(home.logs) / f"spark-{job['namespace']}-{job['broker']}.log"
+        run_router(stack, home, prepare(home, report), cluster, report, log, None, **job)
 
 
-def _reporter(as_json: bool) -> Report:
+def reporter(as_json: bool) -> Report:
+    """How progress is told: in lines for people, or in JSON."""
     return (lambda message: emit({"message": message})) if as_json else say
 
 
@@ -116,27 +134,21 @@ def prepare(home: Home, report: Report) -> Jars:
 
 
 def start_kafka(
-    stack: contextlib.ExitStack, home: Home, jars: Jars, report: Report, data: Path, port: int | None = None
+    stack: contextlib.ExitStack,
+    jars: Jars,
+    report: Report,
+    data: Path,
+    logs: Path,
+    port: int | None = None,
+    log_name: str = "kafka.log",
 ) -> EmbeddedKafka:
     """An embedded Kafka that is stopped with the stack."""
     report("kafka: starting")
-    kafka = EmbeddedKafka(data, jars, find_java(), port, home.make(home.logs) / "kafka.log")
+    kafka = EmbeddedKafka(data, jars, find_java(), port, logs / log_name)
     stack.enter_context(kafka)
     stack.callback(report, "kafka: stopping")
     report(f"kafka: running at {kafka.bootstrap}, data in {kafka.data_dir}, log {kafka.log_file}")
     return kafka
-
-
-def start_spark(
-    stack: contextlib.ExitStack, home: Home, jars: Jars, report: Report, master: str, checkpoint: str
-) -> SparkSession:
-    """A Spark session that is stopped with the stack."""
-    log = home.make(home.logs) / "spark.log"
-    report(f"spark: starting ({master}), log {log}")
-    spark = create_session(jars.spark, log, master, local_checkpoint=is_local_path(checkpoint))
-    stack.callback(stop_session, spark)
-    stack.callback(report, "spark: stopping")
-    return spark
 
 
 def run_router(
@@ -145,6 +157,8 @@ def run_router(
     jars: Jars,
     cluster: Cluster,
     report: Report,
+    log: Path,
+    kafka: EmbeddedKafka | None,
     namespace: str,
     broker: str,
     shards: int,
@@ -152,18 +166,63 @@ def run_router(
     checkpoint: str | None,
     master: str,
 ) -> None:
-    """Run the router job in this process until it is told to stop."""
-    make_topics(namespace)  # refuses a bad namespace before anything is started
-    place = checkpoint or default_checkpoint(home, cluster, namespace, broker)
+    """Run the router job in this process until it is told to stop, or its own Kafka has ended."""
+    from branchline.ops import job
+    from branchline.streaming.router import RouterConfig
+
+    place = checkpoint or job.default_checkpoint(home, cluster, namespace, broker)
     config = RouterConfig(cluster, place, namespace, broker, shards, max_events_per_batch)
-    spark = start_spark(stack, home, jars, report, master, place)
-    with stopped_by_signals() as stop:
-        RouterJob(spark, config, report).run(stop)
+    spark = job.start_spark(stack, jars, report, master, place, log)
+    with stopped_by_signals() as stop, _stopped_without(kafka, stop):
+        job.run_job(spark, config, report, stop, log)
 
 
-def default_checkpoint(home: Home, cluster: Cluster, namespace: str, broker: str) -> str:
-    """A folder of its own for every cluster: a checkpoint means nothing to another one."""
-    return str(home.checkpoints / cluster_id(cluster) / namespace / broker)
+def _check(job: dict[str, Any]) -> None:
+    """Refuse what is wrong before anything is started."""
+    from branchline.ops.job import check_config
+
+    make_topics(job["namespace"])
+    check_config(job["namespace"], job["broker"], job["shards"], job["max_events_per_batch"])
+
+
+@contextlib.contextmanager
+def _stopped_without(kafka: EmbeddedKafka | None, stop: Event) -> Iterator[None]:
+    """Set `stop` if our own Kafka ends, and raise afterwards: a router would wait for it for ever."""
+    if kafka is None:
+        yield
+        return
+    left, lost = Event(), Event()
+
+    def watch() -> None:
+        while not left.wait(KAFKA_CHECK_EVERY_S):
+            if not kafka.is_running():
+                lost.set()
+                stop.set()
+                return
+
+    watcher = threading.Thread(target=watch, name="kafka-watch")
+    watcher.start()
+    try:
+        yield
+    finally:
+        left.set()
+        watcher.join()
+    if lost.is_set():
+        raise KafkaFailed("Kafka has ended unexpectedly", hint="start again", log=kafka.log_file)
+
+
+@contextlib.contextmanager
+def unwound_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM end a start in order: by default Python would drop everything where it is."""
+
+    def leave(number: int, frame: Any) -> None:
+        sys.exit(EXIT_TERMINATED)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextlib.contextmanager

@@ -1,18 +1,20 @@
 """What every command is told: one table of settings, each an option and an environment variable."""
 
-import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from confluent_kafka import KafkaException
 
 from branchline.kafka.cluster import Cluster, read_properties
 from branchline.kafka.errors import ConfigError
 from branchline.kafka.home import Home
-from branchline.kafka.topics import Topics
+from branchline.kafka.topics import Topics, is_name
+from branchline.ops.output import JSON_ASKED
+from branchline.ops.reaching import check_reachable
+from branchline.ops.running import running_bootstrap
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -28,7 +30,7 @@ class Setting:
 
 
 BOOTSTRAP = Setting(
-    "--bootstrap", "BRANCHLINE_BOOTSTRAP", "Kafka's address, host:port[,...]. Default: the running `up`."
+    "--bootstrap", "BRANCHLINE_BOOTSTRAP", "Kafka's address, host:port[,...]. Default: the running `up`'s."
 )
 PROPERTIES = Setting(
     "--client-properties", "BRANCHLINE_CLIENT_PROPERTIES", "A file with the client's security settings."
@@ -66,18 +68,44 @@ def cluster_options(command: Command) -> Command:
     return command
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
+def _note_json(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
+    ctx.meta[JSON_ASKED] = value
+    return value
+
+
+json_option = click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    is_eager=True,  # known before anything else can be wrong
+    callback=_note_json,
+    help="Print JSON, an object a line; errors too.",
+)
+
+
+class NoCluster(ConfigError):
+    """None was named, and none is running here."""
 
 
 def find_cluster(bootstrap: str | None, client_properties: str | None) -> Cluster:
-    """The cluster that the user named, or that of the running `branchline up`."""
+    """The cluster that the user named, or that of the running `branchline up`; somebody listens there."""
+    properties = read_properties(Path(client_properties)) if client_properties else {}
     address = bootstrap or running_bootstrap(Home.default())
     if address is None:
-        raise ConfigError(
+        raise NoCluster(
             "no Kafka cluster was named, and no `branchline up` is running",
             hint="start one with `branchline up`, or name yours with --bootstrap or BRANCHLINE_BOOTSTRAP",
         )
-    return Cluster(address, read_properties(Path(client_properties)) if client_properties else {})
+    cluster = Cluster(address, properties)
+    check_reachable(address)
+    try:
+        cluster.admin()
+    except KafkaException as error:
+        raise ConfigError(
+            f"the Kafka client does not take its settings: {error.args[0].str()}",
+            hint=f"check {client_properties or '--bootstrap'}",
+        ) from None
+    return cluster
 
 
 def make_topics(namespace: str) -> Topics:
@@ -88,18 +116,11 @@ def make_topics(namespace: str) -> Topics:
         raise ConfigError(str(error), hint="check --namespace") from None
 
 
-def announce(home: Home, bootstrap: str) -> Path:
-    """Let other commands on this machine find the cluster that this process runs."""
-    path = home.make(home.run) / "up.json"
-    path.write_text(json.dumps({"bootstrap": bootstrap, "pid": os.getpid()}))
-    return path
-
-
-def running_bootstrap(home: Home) -> str | None:
-    """The address that a live `branchline up` announced, if there is one."""
-    try:
-        said = json.loads((home.run / "up.json").read_text())
-        os.kill(int(said["pid"]), 0)
-        return str(said["bootstrap"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+def check_broker(name: str) -> str:
+    """The broker's name, if it is one."""
+    if not is_name(name):
+        raise ConfigError(
+            f"broker {name!r} is not allowed as a name",
+            hint='use 1 to 63 of a-z, 0-9 and "-", not beginning with "-"',
+        )
+    return name

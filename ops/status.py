@@ -15,10 +15,13 @@ from branchline.ops.settings import cluster_options, find_cluster, json_option, 
 SILENT_AFTER_S = 20.0
 """A job that has said nothing for so long is taken to be gone: four times its heartbeat."""
 
+FAILED_SILENT_AFTER_S = 60.0
+"""The same for one that has failed: it says nothing while it waits to try again."""
+
 EXIT_NOT_RUNNING = 1
 
 
-@click.command()
+@click.command(short_help="Show the jobs, their lag, and what became of the events.")
 @cluster_options
 @json_option
 @click.pass_context
@@ -27,7 +30,11 @@ def status(
 ) -> None:
     """Show the jobs, their lag, the subscriptions and what was delivered.
 
-    Exits with 1 if no router is running. Example: branchline status --json
+    Exits with 1 if no router is running.
+
+    \b
+    Example:
+      branchline status --json
     """
     cluster = find_cluster(bootstrap, client_properties)
     found = gather(cluster, make_topics(namespace), time.time())
@@ -40,8 +47,9 @@ def status(
 
 def gather(cluster: Cluster, topics: Topics, now_s: float) -> dict[str, Any]:
     """Everything that status knows, as one JSON object."""
-    kinds = {name: topics.kind(name) for name in list_topics(cluster)}
-    partitions = {name: count for name, count in list_topics(cluster).items() if kinds.get(name) is not None}
+    every = list_topics(cluster)
+    kinds = {name: topics.kind(name) for name in every}
+    partitions = {name: count for name, count in every.items() if kinds[name] is not None}
     ends = offsets(cluster, partitions)
     jobs = _jobs(last_stats(cluster, topics) if topics.stats in partitions else {}, now_s)
     positions: dict[str, dict[str, int]] = {}
@@ -87,7 +95,8 @@ def _jobs(stats: dict[str, dict[str, Any]], now_s: float) -> list[dict[str, Any]
     for said in stats.values():
         age_s = now_s - said.get("at_ms", 0) / 1000
         state = said.get("state", "unknown")
-        if state in ("running", "failed") and age_s > SILENT_AFTER_S:
+        patience_s = {"running": SILENT_AFTER_S, "failed": FAILED_SILENT_AFTER_S}
+        if age_s > patience_s.get(state, age_s):
             state = "silent"
         jobs.append(
             {
@@ -110,7 +119,7 @@ def _show(found: dict[str, Any]) -> None:
     for job in found["jobs"]:
         counts = job["counts"] or {}
         click.echo(
-            f"{job['job']} of broker {job['broker']}: {job['state']} ({job['said_s_ago']:.0f} s ago), "
+            f"{job['job']} of broker {job['broker']}: {job['state']} (told {job['said_s_ago']:.0f} s ago), "
             f"{job['batches']} batches, the last in {job['batch_ms'] or 0} ms, {job['restarts']} restarts"
         )
         click.echo(
@@ -120,13 +129,17 @@ def _show(found: dict[str, Any]) -> None:
         )
         if job["error"]:
             click.echo(f"  last error: {job['error']}")
-    click.echo()
-    rows: list[tuple[object, ...]] = [
-        (each["topic"], each["records"], each["lag"]) for each in found["inputs"]
-    ]
-    click.echo(table(("INPUT", "RECORDS", "LAG"), rows))
-    click.echo()
-    rows = [(each["subscriber"], each["subscriptions"], each["delivered"]) for each in found["subscribers"]]
-    click.echo(table(("SUBSCRIBER", "SUBSCRIPTIONS", "DELIVERED"), rows))
-    click.echo()
-    click.echo(f"{found['subscriptions']} subscriptions in force, {found['dead_letters']} dead letters")
+    _show_table(
+        ("INPUT", "RECORDS", "LAG"),
+        [(each["topic"], each["records"], each["lag"]) for each in found["inputs"]],
+    )
+    _show_table(
+        ("SUBSCRIBER", "SUBSCRIPTIONS", "DELIVERED"),
+        [(each["subscriber"], each["subscriptions"], each["delivered"]) for each in found["subscribers"]],
+    )
+    click.echo(f"\n{found['subscriptions']} subscriptions in force, {found['dead_letters']} dead letters")
+
+
+def _show_table(headings: tuple[str, ...], rows: list[tuple[object, ...]]) -> None:
+    if rows:
+        click.echo(f"\n{table(headings, rows)}")

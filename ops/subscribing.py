@@ -1,6 +1,5 @@
 """`subscribe`, `unsubscribe` and `subscriptions`."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,10 +7,12 @@ import click
 
 from branchline.kafka.asking import Answer, ask
 from branchline.kafka.errors import ConfigError
+from branchline.kafka.jsontext import read_json
 from branchline.kafka.listing import list_subscriptions
 from branchline.kafka.messages import DEFAULT_ID, BadRequest, decode_request, dump, encode_request
 from branchline.ops.output import emit, say, table
 from branchline.ops.settings import cluster_options, find_cluster, json_option, make_topics
+from branchline.routing.codes import Rejection
 from branchline.routing.control import Operation, Request, Status
 from branchline.routing.spellings.errors import caret
 
@@ -23,12 +24,19 @@ wait_option = click.option(
     "--wait", type=click.Choice(list(WAITS)), default="in-force", show_default=True, help="How far to wait."
 )
 timeout_option = click.option(
-    "--timeout", "timeout_s", type=float, default=60.0, show_default=True, help="Seconds to wait at most."
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    help="Seconds to wait at most.",
 )
+FILE_HINT = 'each line is like {"subscriber": "alice", "id": "cheap", "filter": "price < 100"}'
+
 home_option = click.option("--home", help="The home broker; needed only if the cluster has several.")
 
 
-@click.command()
+@click.command(short_help="Subscribe to the events that match a filter.")
 @click.argument("name", required=False)
 @click.argument("filter", required=False)
 @cluster_options
@@ -78,9 +86,7 @@ def subscribe(
         raise ConfigError("NAME and FILTER are needed", hint='branchline subscribe alice "price < 100"')
     else:
         requests = [
-            _checked(
-                Request(Operation.SUBSCRIBE, name, subscription_id, home, spelling, filter), "the request"
-            )
+            _checked(Request(Operation.SUBSCRIBE, name, subscription_id, home, spelling, filter), "subscribe")
         ]
     topics = make_topics(namespace)
     cluster = find_cluster(bootstrap, client_properties)
@@ -95,7 +101,7 @@ def subscribe(
     ctx.exit(_tell(requests, answers, as_json))
 
 
-@click.command()
+@click.command(short_help="End a subscription.")
 @click.argument("name")
 @cluster_options
 @click.option("--id", "subscription_id", default=DEFAULT_ID, show_default=True, help="Which subscription.")
@@ -118,9 +124,11 @@ def unsubscribe(
 ) -> None:
     """End a subscription of NAME. What was delivered stays in its topic.
 
-    Example: branchline unsubscribe alice --id to-madrid
+    \b
+    Example:
+      branchline unsubscribe alice --id to-madrid
     """
-    requests = [_checked(Request(Operation.UNSUBSCRIBE, name, subscription_id, home), "the request")]
+    requests = [_checked(Request(Operation.UNSUBSCRIBE, name, subscription_id, home), "unsubscribe")]
     cluster = find_cluster(bootstrap, client_properties)
     answers = ask(cluster, make_topics(namespace), requests, None if no_wait else Status.ENDED, timeout_s)
     if no_wait:
@@ -128,7 +136,7 @@ def unsubscribe(
     ctx.exit(_tell(requests, answers, as_json))
 
 
-@click.command()
+@click.command(short_help="List the subscriptions in force.")
 @cluster_options
 @click.option("--subscriber", help="Only this subscriber's.")
 @json_option
@@ -141,7 +149,9 @@ def subscriptions(
 ) -> None:
     """List the subscriptions in force.
 
-    Example: branchline subscriptions --subscriber alice --json
+    \b
+    Example:
+      branchline subscriptions --subscriber alice --json
     """
     topics = make_topics(namespace)
     found = [
@@ -162,28 +172,34 @@ def subscriptions(
             )
         return
     if not found:
-        click.echo('no subscriptions; add one with: branchline subscribe alice "price < 100"')
+        whose = f" of {subscriber}" if subscriber else ""
+        example = f'branchline subscribe {subscriber or "alice"} "price < 100"'
+        click.echo(f"no subscriptions{whose}; add one with: {example}")
         return
-    rows = [(*change.identity[1:], change.identity.home, change.filter) for change in found]
+    rows = [(*change.identity[1:], change.identity.home, _in_one_line(change.filter)) for change in found]
     click.echo(table(("SUBSCRIBER", "ID", "HOME", "FILTER"), rows))
 
 
 def _read_file(path: Path, home: str | None) -> list[Request]:
     requests = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    # Split as bytes: text may hold other characters that Python takes for the end of a line.
+    for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
         if not line.strip():
             continue
         where = f"{path}, line {number}"
-        try:
-            fields = json.loads(line)
-            message = dump({"version": 1, "op": "subscribe", "home": home, **fields})
-        except (ValueError, TypeError) as error:
-            raise ConfigError(
-                f"{where}: not a JSON object: {error}", hint="see --help for an example"
-            ) from None
-        requests.append(_decoded(message, where))
+        fields = read_json(line.rstrip(b"\r"))
+        if isinstance(fields, Rejection):
+            at = f" at column {fields.column}" if fields.column else ""
+            raise ConfigError(f"{where}: not JSON: {fields.reason}{at}", hint=FILE_HINT)
+        if not isinstance(fields, dict):
+            raise ConfigError(f"{where}: not a JSON object", hint=FILE_HINT)
+        message = dump({"version": 1, "op": Operation.SUBSCRIBE, "home": home, **fields})
+        request = _decoded(message, where)
+        if request.operation is not Operation.SUBSCRIBE:
+            raise ConfigError(f'{where}: "op" is not "subscribe"', hint="leave it out")
+        requests.append(request)
     if not requests:
-        raise ConfigError(f"{path} holds no subscription", hint="see --help for an example")
+        raise ConfigError(f"{path} holds no subscription", hint=FILE_HINT)
     return requests
 
 
@@ -222,11 +238,22 @@ def _tell(requests: Sequence[Request], answers: Sequence[Answer], as_json: bool)
             }
             emit({name: value for name, value in fields.items() if value is not None})
         elif answer.status is Status.REFUSED:
-            say(f"{request.subscriber}/{request.id}: refused [{answer.code}]: {answer.reason}")
+            say(f"{request.subscriber}/{request.id}: refused [{answer.code}]: {_why(answer)}")
             if answer.line is not None and answer.column is not None:
                 say(caret(request.filter, answer.line, answer.column))
         elif len(requests) == 1:
             say(f"{request.subscriber}/{request.id}: {answer.status}")
+            if answer.status in (Status.ACCEPTED, Status.IN_FORCE):
+                say(f"read what it gets with: branchline consume {request.subscriber}")
     if not as_json and len(answers) > 1:
         say(f"{len(answers) - len(refused):,} done, {len(refused):,} refused")
     return EXIT_REFUSED if refused else 0
+
+
+def _why(answer: Answer) -> str:
+    place = f" (line {answer.line}, column {answer.column})" if answer.line is not None else ""
+    return f"{answer.reason}{place}"
+
+
+def _in_one_line(filter: str) -> str:
+    return " ".join(line.strip() for line in filter.splitlines())

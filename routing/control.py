@@ -92,7 +92,7 @@ class Status(StrEnum):
     IN_FORCE = "in-force"
     """Every broker has it: whatever is published from now on is owed."""
     REPLACED = "replaced"
-    """Accepted, in place of an earlier filter under the same id."""
+    """The filter with this number no longer stands: a later one under the same id took its place."""
     ENDED = "ended"
     REFUSED = "refused"
 

@@ -36,8 +36,8 @@ MAX_CHOICES = 10_000
 SUBSCRIPTIONS_PER_SUBSCRIBER = 10_000
 """Subscriptions of one subscriber."""
 
-CONTROL_MAX_BYTES = 16 * 1024
-"""A control message: a filter of full size with JSON escapes, and the fields around it."""
+CONTROL_MAX_BYTES = 32 * 1024
+"""A control message: a filter of full size, every byte of it a JSON escape, and the fields around it."""
 
 ENDED_REMEMBERED_MS = 24 * 60 * 60 * 1000
 """How long an ended subscription's number is remembered, so that a straggler cannot revive it."""

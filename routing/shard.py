@@ -115,6 +115,11 @@ class Shard:
         """Handle one micro-batch: control one by one, then the events."""
         outputs = Outputs()
         changes: list[Change] = []
+        if control:
+            # Only in a call with control, which all shards get: so they all forget in the same one.
+            for forgotten in self._table.forgettable(now_ms):
+                self._table.apply(forgotten)
+                changes.append(forgotten)
         for index, message in enumerate(control):
             if isinstance(message, Request):
                 change, acks = self._answer(now_ms, index, message)
@@ -128,11 +133,9 @@ class Shard:
                 outputs.unusable.append((index, applied))
             elif applied:
                 changes.append(change)
-        if control:
-            # Only in a call with control, which all shards get: so they all forget in the same one.
-            for forgotten in self._table.forgettable(now_ms):
-                self._table.apply(forgotten)
-                changes.append(forgotten)
+                if change.identity.home == self._broker and self._number is not None:
+                    # Told of an own subscription by others: our next number must be above it.
+                    self._number = max(self._number, change.number)
         if changes:
             outputs.changed = ShardState(self._number, tuple(changes))
             outputs.subscribers = sorted(
@@ -149,31 +152,30 @@ class Shard:
         return self._table.describe()
 
     def _match(self, events: EventBatch, outputs: Outputs) -> None:
+        checks_before = self._table.checks
         for index, (attributes, only) in enumerate(zip(events.attributes, events.only, strict=True)):
-            outputs.exact_checks += len(self._table)
             for subscriber, rejection in self._table.match(attributes, only).items():
                 if rejection is None:
                     outputs.deliveries.append(Delivery(index, subscriber))
                 else:
                     outputs.undecided.append(Undecided(index, subscriber, rejection))
+        outputs.exact_checks = self._table.checks - checks_before
 
     def _answer(self, now_ms: int, index: int, request: Request) -> tuple[Change | None, list[Ack]]:
         """What the home makes of a request: the change, if any, and the answers."""
         identity = Identity(request.home or self._broker, request.subscriber, request.id)
 
-        def ack(
-            status: Status,
-            number: Number | None = None,
-            rejection: Rejection | None = None,
-            name: str | None = request.request,
-        ) -> Ack:
-            return Ack(index, status, *identity[1:], identity.home, number, name, rejection)
+        def ack(status: Status, number: Number | None = None, rejection: Rejection | None = None) -> Ack:
+            return Ack(index, status, *identity[1:], identity.home, number, request.request, rejection)
 
         def standing(known: Subscribed | Ended) -> list[Ack]:
             if isinstance(known, Ended):
                 return [ack(Status.ENDED, known.number)]
             return [ack(Status.ACCEPTED, known.number), ack(Status.IN_FORCE, known.number)]
 
+        if identity.home != self._broker:
+            reason = f"no broker {identity.home!r} here; this one is {self._broker!r}"
+            return None, [ack(Status.REFUSED, rejection=Rejection(Code.HOME_UNKNOWN, reason))]
         known = self._table.find(identity)
         if known and request.request is not None and request.request in known.requests:
             return None, standing(known)
@@ -193,17 +195,12 @@ class Shard:
         subscribed = Subscribed(identity, number, request.spelling, request.filter, requests)
         acks = standing(subscribed)
         if isinstance(known, Subscribed):
-            old_request = known.requests[-1] if known.requests else None
-            acks.insert(0, ack(Status.REPLACED, known.number, name=old_request))
+            acks.insert(0, ack(Status.REPLACED, known.number))
         return subscribed, acks
 
     def _check(
         self, identity: Identity, request: Request, known: Subscribed | Ended | None
     ) -> Rejection | None:
-        if identity.home != self._broker:
-            return Rejection(
-                Code.HOME_UNKNOWN, f"no broker {identity.home!r} here; this one is {self._broker!r}"
-            )
         if request.operation is Operation.UNSUBSCRIBE:
             if known is None:
                 return Rejection(

@@ -33,6 +33,8 @@ class SubscriptionTable:
         self._in_force: dict[Identity, Subscription] = {}
         self._ended: dict[Identity, Ended] = {}
         self._per_subscriber: Counter[str] = Counter()
+        self.checks = 0
+        """Filters evaluated so far: a count for statistics, no part of the state."""
         for change in changes:
             self.apply(change)
 
@@ -59,7 +61,10 @@ class SubscriptionTable:
         known = self.find(change.identity)
         if isinstance(change, Forgotten):
             # Forgetting carries the end's own number: it undoes exactly that end, nothing later.
-            return known is not None and known.number == change.number and self._drop(change.identity)
+            if not isinstance(known, Ended) or known.number != change.number:
+                return False
+            self._drop(change.identity)
+            return True
         if known is not None and change.number <= known.number:
             return False
         if isinstance(change, Ended):
@@ -76,11 +81,8 @@ class SubscriptionTable:
 
     def forgettable(self, now_ms: int) -> list[Forgotten]:
         """The ends that have been remembered long enough, oldest first."""
-        return [
-            Forgotten(ended.identity, ended.number)
-            for ended in self._ended.values()
-            if ended.at_ms + ENDED_REMEMBERED_MS <= now_ms
-        ]
+        due = [ended for ended in self._ended.values() if ended.at_ms + ENDED_REMEMBERED_MS <= now_ms]
+        return [Forgotten(each.identity, each.number) for each in sorted(due, key=lambda each: each.at_ms)]
 
     def match(
         self, attributes: Mapping[str, JsonValue], only: str | None = None
@@ -97,6 +99,7 @@ class SubscriptionTable:
                 continue
             if subscriber in owed and owed[subscriber] is None:
                 continue
+            self.checks += 1
             verdict = evaluate(subscription.expression, attributes)
             if isinstance(verdict, Rejection):
                 owed[subscriber] = verdict
@@ -112,16 +115,15 @@ class SubscriptionTable:
         """The table for people, a line for each subscription, sorted."""
         lines = [
             f"{subscription.change.identity} #{subscription.change.number.counter}: "
-            f"{subscription.change.filter}"
+            f"{' '.join(subscription.change.filter.split())}"
             for subscription in self._in_force.values()
         ]
         lines += [f"{ended.identity} #{ended.number.counter}: ended" for ended in self._ended.values()]
         return "\n".join(sorted(lines))
 
-    def _drop(self, identity: Identity) -> bool:
+    def _drop(self, identity: Identity) -> None:
         self._ended.pop(identity, None)
         if self._in_force.pop(identity, None) is not None:
             self._per_subscriber[identity.subscriber] -= 1
             if not self._per_subscriber[identity.subscriber]:
                 del self._per_subscriber[identity.subscriber]
-        return True

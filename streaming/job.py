@@ -18,6 +18,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from branchline.kafka.admin import list_topics
+from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import BranchlineError, CheckpointDiffers, ClusterUnreachable, JobFailed
 from branchline.kafka.messages import FORMAT_VERSION, dump
 from branchline.kafka.topics import Topics
@@ -65,9 +67,15 @@ class RouterJob:
                 error = self._run_query(stop)
                 if error is None:
                     break
-                failures = 1 if self._batches > done_before else failures + 1
-                pause_s = min(RETRY_FIRST_S * 2 ** (failures - 1), RETRY_MOST_S)
-                if failures >= FAILURES_MOST and not isinstance(error, ClusterUnreachable):
+                if self._batches > done_before:
+                    failures = 0
+                unreachable = _unreachable(self._config.cluster)
+                if unreachable is None:
+                    failures += 1
+                # A cluster that cannot be reached refuses nothing: its batch waits, however long.
+                error = unreachable or error
+                pause_s = min(RETRY_FIRST_S * 2 ** min(failures, FAILURES_MOST), RETRY_MOST_S)
+                if failures >= FAILURES_MOST:
                     raise JobFailed(
                         f"the router failed {failures} times in a row: {error}",
                         hint="read the log named above; the checkpoint is as it was",
@@ -148,6 +156,14 @@ class RouterJob:
         }
         self._producer.produce(self._stats_topic, dump(message), f"router/{self._config.broker}")
         self._producer.poll(0)
+
+
+def _unreachable(cluster: Cluster) -> ClusterUnreachable | None:
+    try:
+        list_topics(cluster)
+    except ClusterUnreachable as error:
+        return error
+    return None
 
 
 def _batch(query: StreamingQuery) -> int:

@@ -20,8 +20,8 @@ from branchline.kafka.dispatch import Dispatch, count, dispatch
 from branchline.kafka.intake import read_batch
 from branchline.kafka.record import Headers, Place, Record
 from branchline.kafka.topics import Topics
+from branchline.streaming import state
 from branchline.streaming.columns import COUNTS, OUTPUT, Kind, pack_headers, unpack_headers
-from branchline.streaming.state import ShardStore
 
 _ORDER = ["kind", "topic", "partition", "offset"]
 
@@ -36,9 +36,11 @@ class RouterOperator(StatefulProcessor):
         self._topics = Topics(namespace)
         self._broker = broker
         self._index = {label: index for index, label in enumerate(labels)}
+        # The driver's, so that all workers of a job agree on it.
+        self._layout = state.LAYOUT_VERSION
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._store = ShardStore(handle)
+        self._store = state.ShardStore(handle, self._layout)
 
     def handleInputRows(  # noqa: N802 - the name is Spark's
         self,
@@ -54,7 +56,11 @@ class RouterOperator(StatefulProcessor):
         shard = self._store.take(self._broker, index)
         outputs = shard.handle(now_ms, intake.control, intake.events())
         self._store.save(self._broker, index, shard, outputs.changed)
-        counts = {"shard": index, "subscriptions": len(shard.table), **count(intake, outputs)}
+        counts = {
+            "shard": index,
+            "subscriptions": len(shard.table),
+            **count(intake, outputs, leads=index == 0),
+        }
         yield from _frames(dispatch(self._topics, self._broker, index == 0, now_ms, intake, outputs), counts)
 
     def close(self) -> None:

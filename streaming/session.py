@@ -4,6 +4,7 @@ Each setting stands with its reason; `docs/architecture.md` has the measured eff
 """
 
 import contextlib
+import logging
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -27,6 +28,8 @@ SETTINGS: dict[str, str] = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     # A batch without input would only cost time: nothing here waits for Spark's own clock.
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    # Spark turns it off for such queries anyway, with a warning for each.
+    "spark.sql.adaptive.enabled": "false",
     # No web server unless asked for: the `branchline` command shows what there is to see.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -36,7 +39,7 @@ SETTINGS: dict[str, str] = {
 JVM_STOP_DEADLINE_S = 30.0
 
 LOCAL_CHECKPOINT = {
-    # Saves 150 ms a batch. Its rename is atomic on a local disk, and only there.
+    # With the changelog it saves 150 ms a batch. Its rename is atomic on a local disk, and only there.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
@@ -86,11 +89,14 @@ def create_session(
     log_file.parent.mkdir(parents=True, exist_ok=True)
     configuration = log_file.with_suffix(".log4j2.properties")
     configuration.write_text(_LOG4J.format(log=log_file))
+    # A failed batch's trace comes with the query's own exception; py4j would also print it.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     settings = dict(SETTINGS)
     if local_checkpoint:
         settings |= LOCAL_CHECKPOINT
     if master.startswith("local"):
         settings |= LOCAL_MASTER
+        os.environ.setdefault("SPARK_LOCAL_IP", LOCAL_MASTER["spark.driver.host"])
     builder = (
         SparkSession.builder.master(master)
         .appName(app_name)

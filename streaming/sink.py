@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from branchline.kafka import headers as bl
 from branchline.kafka.admin import create_topics
@@ -34,6 +34,8 @@ PRODUCER_SETTINGS: dict[str, Any] = {
     "linger_ms": 5,
     "message_timeout_ms": 120_000,
     "queue_buffering_max_messages": 200_000,
+    # What fits is for the topic to say, not for the client: an event grows by our headers.
+    "message_max_bytes": 2_000_000,
     # Only failures call back into Python.
     "delivery_report_only_error": True,
 }
@@ -135,7 +137,7 @@ class _Writer:
         key: bytes | None,
         value: bytes | None,
         headers: Headers,
-        report: Callable[[KafkaError | None, Message], None],
+        report: Callable[[KafkaError | None, Message | None], None],
     ) -> None:
         while True:
             try:
@@ -144,8 +146,12 @@ class _Writer:
                 return
             except BufferError:
                 self._producer.poll(0.1)
+            except KafkaException as error:
+                # Refused before it was queued: as good as refused by the topic.
+                report(error.args[0], None)
+                return
 
-    def _report(self, record: Record, topic: str, error: KafkaError | None, message: Message) -> None:
+    def _report(self, record: Record, topic: str, error: KafkaError | None, message: Message | None) -> None:
         if error is None:
             return
         if error.code() in REFUSALS:
@@ -153,9 +159,9 @@ class _Writer:
         else:
             self._failure = f"{topic}: {error.str()}"
 
-    def _report_fatal(self, error: KafkaError | None, message: Message) -> None:
+    def _report_fatal(self, error: KafkaError | None, message: Message | None) -> None:
         if error is not None:
-            self._failure = f"{message.topic()}: {error.str()}"
+            self._failure = f"{message.topic() if message else 'a record'}: {error.str()}"
 
     def _divert(self, record: Record, topic: str, reason: str) -> None:
         rejection = Rejection(Code.OUTPUT_REFUSED, f"{topic} refused the record: {reason}")

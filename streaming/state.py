@@ -46,8 +46,8 @@ class LayoutDiffers(Exception):
 
     MARK = "branchline-state-layout"
 
-    def __init__(self, found: int) -> None:
-        super().__init__(f"{self.MARK}: the checkpoint has layout {found}, this program {LAYOUT_VERSION}")
+    def __init__(self, found: int, ours: int) -> None:
+        super().__init__(f"{self.MARK}: the checkpoint has layout {found}, this program {ours}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,8 @@ def forget_warm_shards() -> None:
 class ShardStore:
     """Loads and saves one shard."""
 
-    def __init__(self, handle: StatefulProcessorHandle) -> None:
+    def __init__(self, handle: StatefulProcessorHandle, layout: int = LAYOUT_VERSION) -> None:
+        self._layout = layout
         self._meta = handle.getValueState("meta", _META)
         self._log = handle.getListState("log", _CELL)
         self._snapshot = handle.getListState("snapshot", _CELL)
@@ -82,14 +83,14 @@ class ShardStore:
         shard is lost with it, and the next attempt builds it afresh.
         """
         warm = _warm.pop((broker, index), None)
-        meta = self._read_meta()
-        if warm is not None and warm[0] == meta.token:
+        self._taken = self._read_meta()
+        if warm is not None and warm[0] == self._taken.token:
             return warm[1]
         return Shard(broker, index, list(self._parts()))
 
     def save(self, broker: str, index: int, shard: Shard, changed: ShardState | None) -> None:
-        """Append what a batch changed, and keep the shard warm."""
-        meta = self._read_meta()
+        """Append what a batch changed since the shard was taken, and keep it warm."""
+        meta = self._taken
         if changed is not None:
             meta = self._append(meta, pack(changed), shard)
         _warm[broker, index] = (meta.token, shard)
@@ -105,17 +106,17 @@ class ShardStore:
             log_bytes, snapshot_bytes = 0, len(snapshot)
         else:
             self._log.appendValue((entry,))
-        meta = _Meta(LAYOUT_VERSION, token, log_bytes, snapshot_bytes)
+        meta = _Meta(self._layout, token, log_bytes, snapshot_bytes)
         self._meta.update((meta.layout, meta.token, meta.log_bytes, meta.snapshot_bytes))
         return meta
 
     def _read_meta(self) -> _Meta:
         stored = self._meta.get()
         if stored is None:
-            return _Meta(LAYOUT_VERSION, b"", 0, 0)
+            return _Meta(self._layout, b"", 0, 0)
         layout, token, log_bytes, snapshot_bytes = stored
-        if layout != LAYOUT_VERSION:
-            raise LayoutDiffers(layout)
+        if layout != self._layout:
+            raise LayoutDiffers(layout, self._layout)
         return _Meta(layout, bytes(token), log_bytes, snapshot_bytes)
 
     def _parts(self) -> Iterator[ShardState]:

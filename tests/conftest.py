@@ -1,16 +1,24 @@
 """One Kafka and one Spark session for the whole suite; a namespace of its own for each test."""
 
 import itertools
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+from pyspark.sql import SparkSession
+
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.embedded import EmbeddedKafka
 from branchline.kafka.home import Home
 from branchline.kafka.jars import Jars, ensure_jars
 from branchline.kafka.java import find_java
-from pyspark.sql import SparkSession
+
+# Every day few examples, the same ones each time; `make soak-properties` draws many and new ones.
+settings.register_profile("everyday", max_examples=60, deadline=None, derandomize=True, database=None)
+settings.register_profile("soak", max_examples=3_000, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "everyday"))
 
 _numbers = itertools.count(1)
 

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from branchline.kafka.events import Event, Mode, decode_event
@@ -20,8 +20,6 @@ from branchline.routing.limits import (
     EVENT_MAX_HEADERS,
     NAME_MAX_BYTES,
 )
-
-thorough = settings(max_examples=200, deadline=None)
 
 PLACE = Place("branchline.in.dublin", 3, 42, 1_700_000_000_000)
 REQUIRED = {"id": "1", "source": "/shop", "type": "order", "specversion": "1.0"}
@@ -132,7 +130,6 @@ def cloudevents(draw: st.DrawFn) -> tuple[Record, Record]:
     return Record(PLACE, None, value, tuple(headers)), Record(PLACE, None, body, (STRUCTURED_TYPE,))
 
 
-@thorough
 @given(records)
 def test_any_record_gives_an_event_or_a_rejection(source: Record) -> None:
     """Whatever bytes a record holds, decoding gives an Event or a Rejection and never raises."""
@@ -144,7 +141,6 @@ def test_any_record_gives_an_event_or_a_rejection(source: Record) -> None:
         assert event.reason
 
 
-@thorough
 @given(cloudevents())
 def test_binary_and_structured_are_matched_alike(pair: tuple[Record, Record]) -> None:
     """One CloudEvent in either mode has equal attributes but for `kafka`, and is opaque or refused alike."""
@@ -161,7 +157,6 @@ def test_binary_and_structured_are_matched_alike(pair: tuple[Record, Record]) ->
     assert fields(pair[0]) == fields(pair[1])
 
 
-@thorough
 @given(st.dictionaries(text, documents, max_size=4))
 def test_a_plain_objects_fields_are_its_attributes(document: dict[str, Any]) -> None:
     """A plain JSON object's fields are top-level attributes, but `kafka` is always the record's."""

@@ -5,14 +5,12 @@ import struct
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from branchline.kafka.jsontext import Unread, read_json, read_payload
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.limits import EVENT_MAX_DEPTH, EVENT_MAX_FIELDS, NAME_MAX_BYTES, NUMBER_MAX_CHARS
-
-thorough = settings(max_examples=200, deadline=None)
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | text
@@ -32,7 +30,6 @@ def nested(levels: int) -> bytes:
     return b"[" * levels + b"]" * levels
 
 
-@thorough
 @given(documents, st.booleans(), st.sampled_from([None, 1]))
 def test_reads_what_the_standard_reader_reads(document: object, escaped: bool, indent: int | None) -> None:
     """Any document within the limits gives the same value, types included, as json.loads."""
@@ -43,7 +40,6 @@ def test_reads_what_the_standard_reader_reads(document: object, escaped: bool, i
     assert repr(value).replace("-0.0", "0.0") == repr(expected).replace("-0.0", "0.0")
 
 
-@thorough
 @given(st.binary() | st.text('[]{}",:\\u0dDtrue1e-. \n').map(str.encode))
 def test_any_bytes_give_a_value_or_a_code(data: bytes) -> None:
     """Whatever the bytes: a value that can be written out again, or a rejection; never an exception."""
@@ -54,7 +50,6 @@ def test_any_bytes_give_a_value_or_a_code(data: bytes) -> None:
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
 
 
-@thorough
 @given(st.text('[]{}",:\\u0dtrue1e-. \n') | documents.map(json.dumps))
 def test_invalid_means_that_the_standard_reader_refuses_it_too(written: str) -> None:
     """JSON_INVALID is given for exactly what is not JSON at all."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import strategies as our
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from branchline.routing import limits
@@ -145,7 +145,6 @@ def replaced(event: Any, path: Path, value: Any) -> Any:
     return {**event, path[0]: replaced(event[path[0]], path[1:], value)} if path else value
 
 
-@settings(max_examples=300, deadline=None)
 @given(our.expressions(), our.events(our.few_names))
 def test_an_event_with_arrays_stands_for_its_choices(expression: Expression, event: Any) -> None:
     """A filter matches an event with arrays if and only if it matches one of its single-valued events."""
@@ -154,7 +153,6 @@ def test_an_event_with_arrays_stands_for_its_choices(expression: Expression, eve
     assert evaluate(expression, event) is any(evaluate(expression, choice) for choice in choices)
 
 
-@settings(max_examples=300, deadline=None)
 @given(our.expressions(), our.events(our.few_names))
 def test_choices_are_counted_exactly(expression: Expression, event: Any) -> None:
     """The filter is refused at one choice fewer than its single-valued events, and not at their number."""
@@ -170,7 +168,6 @@ def test_choices_are_counted_exactly(expression: Expression, event: Any) -> None
             assert f"{choices} choices" in refused.reason
 
 
-@settings(max_examples=200, deadline=None)
 @given(our.expressions(depth=2), our.expressions(depth=2), our.events(our.few_names))
 def test_boolean_identities_hold_with_arrays(one: Expression, other: Expression, event: Any) -> None:
     """De Morgan's laws, double negation and order of terms change nothing, arrays or not."""
@@ -232,7 +229,6 @@ NUMERIC = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(our.expressions(NUMERIC), st.tuples(*[st.none() | NUMBERS] * 3))
 def test_agrees_with_a_database(expression: Expression, row: tuple[int | None, ...]) -> None:
     """On one type, SQLite reads the written filter alike: precedence, NULLs and three-valued logic."""

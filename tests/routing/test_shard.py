@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 import strategies as our
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from branchline.routing.codes import Code, Rejection
@@ -25,8 +25,6 @@ from branchline.routing.limits import ENDED_REMEMBERED_MS, REQUESTS_REMEMBERED
 from branchline.routing.shard import Delivery, EventBatch, Outputs, Shard, ShardState
 from branchline.routing.spellings.sql import read
 from branchline.routing.values import JsonValue
-
-thorough = settings(max_examples=100, deadline=None)
 
 HOME = "dublin"
 NOW_MS = 1_700_000_000_000
@@ -79,13 +77,13 @@ def test_a_subscription_is_accepted_and_then_in_force_under_one_number() -> None
 
 
 def test_a_replacement_ends_the_old_number_first() -> None:
-    """Another filter under the same id: the old number is replaced, under its own request id, then accepted."""
+    """Another filter under the same id: the old number is replaced, then the new one accepted."""
     shard = Shard(HOME, 0)
     ask(shard, subscribe("a = 1", "r1"))
     outputs = ask(shard, subscribe("a = 2", "r2"))
     old, new = Number(NOW_MS, 1), Number(NOW_MS, 2)
     assert told(outputs.acks) == [(REPLACED, old), (ACCEPTED, new), (IN_FORCE, new)]
-    assert [ack.request for ack in outputs.acks] == ["r1", "r2", "r2"]
+    assert [ack.request for ack in outputs.acks] == ["r2", "r2", "r2"]
     assert shard.table.count("alice") == 1
 
 
@@ -299,9 +297,7 @@ def batch(rows: list[tuple[dict[str, JsonValue], str | None]]) -> EventBatch:
     return EventBatch([attributes for attributes, _ in rows], [only for _, only in rows])
 
 
-batches = st.lists(
-    st.tuples(our.events(our.few_names), st.none() | st.none() | our.subscribers), max_size=3
-).map(batch)
+batches = st.lists(st.tuples(st.sampled_from(our.EVENTS), st.none() | our.subscribers), max_size=3).map(batch)
 asked = st.one_of(
     our.requests(),
     our.requests(),
@@ -321,7 +317,7 @@ elapsed = st.sampled_from(
 
 def scripts(control: st.SearchStrategy[Request | Change]) -> st.SearchStrategy[list[Call]]:
     calls = st.builds(Call, elapsed, st.lists(control, max_size=4).map(tuple), batches)
-    return st.lists(calls, max_size=8)
+    return st.lists(calls, max_size=6)
 
 
 any_script = scripts(asked | told_changes)
@@ -336,10 +332,9 @@ def play(shard: Shard, script: list[Call], now_ms: int = NOW_MS) -> list[Outputs
     return played
 
 
-@thorough
 @given(any_script, st.data())
 def test_a_rebuilt_shard_behaves_the_same(script: list[Call], data: st.DataObject) -> None:
-    """From the folded log, from a snapshot, or from a snapshot and the later log, all that follows is equal."""
+    """From the log, a snapshot, or a snapshot and the later log, all that follows is equal."""
     snapshot_at = data.draw(st.integers(0, len(script)))
     cut = data.draw(st.integers(snapshot_at, len(script)))
     shard = Shard(HOME, 0)
@@ -364,7 +359,6 @@ def test_a_rebuilt_shard_behaves_the_same(script: list[Call], data: st.DataObjec
         assert other.describe() == shard.describe()
 
 
-@thorough
 @given(any_script)
 def test_all_shards_agree_and_only_the_leading_one_speaks(script: list[Call]) -> None:
     """Given the same control and any share of the events, shards end equal; others than 0 answer nothing."""
@@ -378,7 +372,6 @@ def test_all_shards_agree_and_only_the_leading_one_speaks(script: list[Call]) ->
     assert other.describe() == leading.describe()
 
 
-@thorough
 @given(any_script)
 def test_deliveries_are_those_of_the_plain_loop(script: list[Call]) -> None:
     """An event goes to exactly the subscribers of whom one filter, as `filters` has it, matches."""
@@ -399,7 +392,6 @@ def test_deliveries_are_those_of_the_plain_loop(script: list[Call]) -> None:
         assert len(outputs.deliveries) == len(expected)
 
 
-@thorough
 @given(any_script)
 def test_numbers_strictly_increase(script: list[Call]) -> None:
     """Every change that this home makes has a number above all that it made before."""
@@ -413,7 +405,6 @@ def test_numbers_strictly_increase(script: list[Call]) -> None:
     assert made == sorted(set(made))
 
 
-@thorough
 @given(any_script)
 def test_every_request_is_answered_as_the_table_says(script: list[Call]) -> None:
     """Each request gets one answer that settles it: in-force and ended name the newest change, or refused."""
@@ -435,7 +426,6 @@ def test_every_request_is_answered_as_the_table_says(script: list[Call]) -> None
                     assert known is None or (isinstance(known, Ended) and known.number == ack.number)
 
 
-@thorough
 @given(only_requests, st.data())
 def test_splitting_a_batch_leads_to_the_same_subscriptions(script: list[Call], data: st.DataObject) -> None:
     """Control handled in one call or in several, at the same time, leaves the same filters standing."""
@@ -459,7 +449,7 @@ def test_splitting_a_batch_leads_to_the_same_subscriptions(script: list[Call], d
 
 
 def test_an_end_is_remembered_for_a_day_and_then_forgotten() -> None:
-    """Within a day an unsubscription is answered again; then it is forgotten, everywhere, in a call with control."""
+    """For a day an unsubscription is answered again; then the next call with control forgets it."""
     shard = Shard(HOME, 0)
     ask(shard, subscribe(), unsubscribe())
     day_later = NOW_MS + ENDED_REMEMBERED_MS
@@ -468,3 +458,16 @@ def test_an_end_is_remembered_for_a_day_and_then_forgotten() -> None:
     outputs = ask(shard, subscribe(subscriber="bob"), now_ms=day_later)
     assert Forgotten(Identity(HOME, "alice", "default"), Number(NOW_MS, 2)) in outputs.filters
     assert refusal(ask(shard, unsubscribe(), now_ms=day_later)).code is Code.SUBSCRIPTION_UNKNOWN
+
+
+def test_splitting_a_batch_in_which_an_end_is_forgotten_changes_nothing() -> None:
+    """Whether a repeated request meets an end that is due to be forgotten does not hang on batch borders."""
+    control = (subscribe(subscriber="bob"), subscribe("a = 1", "r1"))
+    standing = []
+    for parts in ([control], [control[:1], control[1:]]):
+        shard = Shard(HOME, 0)
+        ask(shard, subscribe("a = 1", "r1"), unsubscribe("r2"))
+        for part in parts:
+            ask(shard, *part, now_ms=NOW_MS + ENDED_REMEMBERED_MS)
+        standing.append((shard.table.count("alice"), shard.table.count("bob")))
+    assert standing[0] == standing[1]

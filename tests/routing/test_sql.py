@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 import strategies as our
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from branchline.routing import limits
@@ -78,7 +78,6 @@ def test_reads(text: str, expression: Expression) -> None:
     assert repr(read(text)) == repr(expression)
 
 
-@settings(max_examples=400, deadline=None)
 @given(our.expressions(our.constraints(our.paths())))
 def test_read_is_the_inverse_of_write(expression: Expression) -> None:
     """Whatever is written is read again as the same expression, types of literals included."""
@@ -89,7 +88,6 @@ def test_read_is_the_inverse_of_write(expression: Expression) -> None:
     assert repr(again) == repr(expression)
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.text(max_size=8), min_size=1, max_size=3).map(tuple),
     st.one_of(st.text(max_size=20), st.integers(), st.floats(allow_nan=False, allow_infinity=False)),
@@ -107,7 +105,6 @@ WORDS = (
 )  # fmt: skip
 
 
-@settings(max_examples=400, deadline=None)
 @given(st.text(max_size=40) | st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join))
 @example("a = 1e999")
 @example("\ud800")

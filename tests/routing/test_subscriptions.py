@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import strategies as our
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from branchline.routing.codes import Code, Rejection
@@ -16,8 +16,6 @@ from branchline.routing.limits import ENDED_REMEMBERED_MS
 from branchline.routing.spellings.sql import read
 from branchline.routing.subscriptions import SubscriptionTable
 from branchline.routing.values import JsonValue
-
-thorough = settings(max_examples=100, deadline=None)
 
 ALICE = Identity("dublin", "alice", "default")
 events = our.events(our.few_names)
@@ -62,7 +60,6 @@ def shuffled(draw: st.DrawFn) -> tuple[list[Change], list[Change]]:
     return history, draw(st.permutations(history + repeats))
 
 
-@thorough
 @given(shuffled())
 def test_the_table_is_the_fold_by_highest_number(drawn: tuple[list[Change], list[Change]]) -> None:
     """Any order of the changes, with repeats, gives the table that the definition gives."""
@@ -73,7 +70,6 @@ def test_the_table_is_the_fold_by_highest_number(drawn: tuple[list[Change], list
     assert len(table) == sum(isinstance(change, Subscribed) for change in newest(history).values())
 
 
-@thorough
 @given(lasting, st.data())
 def test_a_straggler_changes_nothing(history: list[Change], data: st.DataObject) -> None:
     """A change whose number is not above the last seen is not obeyed, not even read."""
@@ -89,7 +85,6 @@ def test_a_straggler_changes_nothing(history: list[Change], data: st.DataObject)
     assert list(table.changes()) == before
 
 
-@thorough
 @given(lasting)
 def test_forgetting_undoes_exactly_its_end(history: list[Change]) -> None:
     """Forgotten with an end's number leaves the table as if nothing were known of it, and all else alone."""
@@ -125,7 +120,6 @@ def test_forgetting_the_unknown_changes_nothing() -> None:
     assert list(table.changes()) == []
 
 
-@thorough
 @given(histories, st.lists(events, max_size=4))
 def test_changes_rebuild_an_equal_table(history: list[Change], published: list[dict[str, JsonValue]]) -> None:
     """A table made from `changes()` describes itself the same and matches the same, in the same order."""
@@ -138,7 +132,6 @@ def test_changes_rebuild_an_equal_table(history: list[Change], published: list[d
         assert list(rebuilt.match(event).items()) == list(table.match(event).items())
 
 
-@thorough
 @given(st.lists(our.changes(numbers=st.builds(Number, st.just(1), st.integers(0, 9))), max_size=15))
 def test_the_count_is_right_after_any_sequence(arrived: list[Change]) -> None:
     """After each change, `count` and `len` are what counting the subscriptions in force again gives."""
@@ -169,7 +162,6 @@ def owed_naively(
     return owed
 
 
-@thorough
 @given(lasting, events, st.none() | our.subscribers | st.just("nobody"), st.integers(1, 3))
 def test_matching_agrees_with_the_plain_loop(
     history: list[Change], event: dict[str, JsonValue], only: str | None, most_choices: int
@@ -211,7 +203,6 @@ def test_an_unreadable_filter_is_a_rejection_and_changes_nothing(text: str) -> N
     assert (table.describe(), table.count("alice")) == (before, 1)
 
 
-@thorough
 @given(st.lists(st.integers(0, 10), max_size=6), st.integers(0, 12))
 def test_ends_are_forgettable_after_a_day_oldest_first(ages: list[int], now: int) -> None:
     """Exactly the ends that are a day old or older may be forgotten, in the order of their ends."""

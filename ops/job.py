@@ -1,0 +1,73 @@
+"""The router job in this process: Spark started, run until it is told to stop, and stopped.
+
+The one module here that imports Spark, which takes a second: the commands import it when they need it.
+"""
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from branchline.kafka.admin import cluster_id
+from branchline.kafka.cluster import Cluster
+from branchline.kafka.errors import JobFailed
+from branchline.kafka.home import Home
+from branchline.kafka.jars import Jars
+from branchline.streaming.job import RouterJob
+from branchline.streaming.router import RouterConfig
+from branchline.streaming.session import create_session, is_local_path, stop_session
+
+Report = Callable[[str], None]
+
+REASON_CHARS = 200
+
+
+def check_config(namespace: str, broker: str, shards: int, max_events_per_batch: int) -> None:
+    """Refuse wrong settings before anything is started for them."""
+    RouterConfig(Cluster(""), "", namespace, broker, shards, max_events_per_batch)
+
+
+def default_checkpoint(home: Home, cluster: Cluster, namespace: str, broker: str) -> str:
+    """A folder of its own for every cluster: a checkpoint means nothing to another one."""
+    return str(home.checkpoints / cluster_id(cluster) / namespace / broker)
+
+
+def start_spark(
+    stack: contextlib.ExitStack, jars: Jars, report: Report, master: str, checkpoint: str, log: Path
+) -> SparkSession:
+    """A Spark session that is stopped with the stack."""
+    report(f"spark: starting ({master}), log {log}")
+    try:
+        spark = create_session(jars.spark, log, master, local_checkpoint=is_local_path(checkpoint))
+    except (PySparkException, Py4JError) as error:
+        raise JobFailed(
+            f"Spark did not start: {_reason(error)}", hint=f"check --master, and read {log}"
+        ) from None
+    stack.callback(_stop, spark)
+    stack.callback(report, "spark: stopping")
+    return spark
+
+
+def run_job(spark: SparkSession, config: RouterConfig, report: Report, stop: Event, log: Path) -> None:
+    """Run the router until `stop` is set."""
+    try:
+        RouterJob(spark, config, report).run(stop)
+    except Py4JError:
+        raise JobFailed("Spark's Java process has ended", hint=f"read {log}, then start again") from None
+
+
+def _stop(spark: SparkSession) -> None:
+    # A Java process that is gone already cannot be asked to stop.
+    with contextlib.suppress(Py4JError, OSError):
+        stop_session(spark)
+
+
+def _reason(error: Exception) -> str:
+    """The line of a Java trace that says what is wrong."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    named = [line.partition(": ")[2] for line in lines if line.startswith(("org.apache.spark.", "java."))]
+    return (named or lines or [type(error).__name__])[0][:REASON_CHARS]

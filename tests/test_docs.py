@@ -1,0 +1,197 @@
+"""The documentation says what the code does: tables are compared with it, examples are run through it."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from branchline.kafka import asking, dead_letters, headers, messages
+from branchline.kafka.dispatch import count
+from branchline.kafka.events import Event, Mode, decode_event
+from branchline.kafka.intake import Intake
+from branchline.kafka.record import Place, Record
+from branchline.kafka.topics import DAY_MS, TOPIC_KINDS, TopicKind
+from branchline.routing import limits
+from branchline.routing.codes import Code, Rejection
+from branchline.routing.control import Operation, Request, Status
+from branchline.routing.evaluate import evaluate
+from branchline.routing.shard import EventBatch, Outputs, Shard
+from branchline.routing.spellings import read_filter
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "CONTRIBUTING.md"])
+MESSAGES = (ROOT / "docs" / "messages.md").read_text(encoding="utf-8")
+
+PLACE = Place("branchline.control", 0, 12, 1_700_000_000_000)
+
+_FENCE = re.compile(r"^```([^\n]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def table(first: str) -> dict[str, list[str]]:
+    """The rows of the table whose head begins with this cell, by their own first cell without backticks."""
+    lines = iter(MESSAGES.splitlines())
+    assert any(line.startswith(f"| {first} |") for line in lines), f"no table begins with {first!r}"
+    next(lines)
+    rows: dict[str, list[str]] = {}
+    for line in lines:
+        if not line.startswith("|"):
+            break
+        name, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+        name = name.replace("`", "")
+        assert name not in rows, f"{name} has two rows"
+        rows[name] = cells
+    return rows
+
+
+def examples(kind: str) -> list[str]:
+    """The blocks whose fence is marked with this kind."""
+    found = [text for mark, text in _FENCE.findall(MESSAGES) if mark.partition(" ")[2] == kind]
+    assert found, f"no example is marked {kind!r}"
+    return found
+
+
+def text_example(kind: str) -> str:
+    (found,) = (text for mark, text in _FENCE.findall(MESSAGES) if mark == f"text {kind}")
+    return str(found).strip()
+
+
+def test_every_code_is_documented_and_no_other() -> None:
+    """The table of codes has exactly the codes there are, each with a meaning and what to do."""
+    rows = table("code")
+    assert rows.keys() == {code.value for code in Code}
+    assert all(len(cells) == 2 and all(cells) for cells in rows.values())
+
+
+def test_every_topic_is_documented_as_it_is_created() -> None:
+    """The table of topics says of each kind what `TOPIC_KINDS` says, in its order, and has no other row."""
+    rows = [[name, *cells] for name, cells in table("topic").items()]
+    assert rows == [topic_row(kind) for kind in TOPIC_KINDS]
+
+
+def topic_row(kind: TopicKind) -> list[str]:
+    kept = "-"
+    if kind.retention_ms is not None:
+        days, rest = divmod(kind.retention_ms, DAY_MS)
+        assert not rest
+        kept = "1 day" if days == 1 else f"{days} days"
+    return [kind.name, str(kind.partitions), kind.config()["cleanup.policy"], kept, kind.carries]
+
+
+def test_every_limit_is_documented_with_its_number() -> None:
+    """The table of limits has every limit with the number it has in the code, and no other row."""
+    known = {name: value for name, value in vars(limits).items() if name.isupper()}
+    known["REQUEST_ID_MAX_CHARS"] = messages.REQUEST_ID_MAX_CHARS
+    known["KEY_MAX_BYTES"] = dead_letters.KEY_MAX_BYTES
+    assert {name: cells[0] for name, cells in table("limit").items()} == {
+        name: str(value) for name, value in known.items()
+    }
+
+
+def test_every_status_is_documented() -> None:
+    """The table of statuses has exactly those that an ack can have."""
+    assert table("status").keys() == {status.value for status in Status}
+
+
+def test_every_count_is_documented() -> None:
+    """The table of counts has exactly those that a job adds up: a shard's, and the sink's own."""
+    assert table("count").keys() == {*count(Intake(), Outputs(), leads=True), "diverted"}
+
+
+def test_every_header_of_a_dead_letter_is_documented() -> None:
+    """The table of a dead letter's headers has exactly those that one can have."""
+    oversize = Record(PLACE, None, b"x" * (limits.EVENT_MAX_BYTES + 1))
+    rejection = Rejection(Code.EVENT_TOO_LARGE, "too large")
+    _, _, added = dead_letters.encode_dead_letter(oversize, rejection, dead_letters.OWES_EVENT)
+    assert table("header").keys() == {name for name, _ in added}
+
+
+@pytest.mark.parametrize("example", examples("request"))
+def test_example_requests_decode(example: str) -> None:
+    """Every example of a control message is a request, and its filter can be read."""
+    request = messages.decode_request(example.encode())
+    assert isinstance(request, Request)
+    if request.operation is Operation.SUBSCRIBE:
+        outputs = Shard("main", 0).handle(1, [request], EventBatch())
+        assert [ack.status for ack in outputs.acks] == [Status.ACCEPTED, Status.IN_FORCE]
+
+
+def test_example_requests_show_every_operation_and_field() -> None:
+    """Between them, the examples show all operations, and the table lists all fields that they may have."""
+    shown = [json.loads(example) for example in examples("request")]
+    assert {fields["op"] for fields in shown} == {operation.value for operation in Operation}
+    assert table("field").keys() == set().union(*shown)
+    for operation, fields in messages._REQUEST_FIELDS.items():
+        listed = {name for name, cells in table("field").items() if cells[0] in ("both", f"`{operation}`")}
+        assert listed == fields
+
+
+@pytest.mark.parametrize("example", [*examples("ack"), *examples("ack refused")])
+def test_example_acks_are_read(example: str) -> None:
+    """Every example of an ack is one that our own client can read, field for field."""
+    answer = asking.decode_answer(Record(PLACE, None, example.encode()))
+    assert answer is not None
+    fields = json.loads(example)
+    for name in ("status", "subscriber", "id", "request", "code", "reason", "line", "column"):
+        assert getattr(answer, name) == fields.get(name), name
+    assert answer.number is None or list(answer.number) == fields["number"]
+
+
+def test_example_refusal_is_what_the_home_answers() -> None:
+    """The refused ack has the very fields that the shard and the encoder give for that filter."""
+    (example,) = examples("ack refused")
+    shown = json.loads(example)
+    (text,) = re.findall(r"cannot be read, here `([^`]+)`", MESSAGES)
+    request = Request(Operation.SUBSCRIBE, "alice", "default", filter=text, request=shown["request"])
+    (ack,) = Shard("main", 0).handle(1, [request], EventBatch()).acks
+    place = Place(PLACE.topic, 0, shown["place"]["offset"], 0)
+    assert json.loads(messages.encode_ack(ack, place, shown["at_ms"])) == shown
+
+
+@pytest.mark.parametrize("example", examples("change"))
+def test_example_changes_are_written_as_shown(example: str) -> None:
+    """Every example of a `filters` record is read, and written again as it stands."""
+    change = messages.decode_change(example.encode())
+    assert not isinstance(change, Rejection)
+    key, value = messages.encode_change(change)
+    assert value is not None and json.loads(value) == json.loads(example)
+    assert key == "/".join(json.loads(example)[name] for name in ("home", "subscriber", "id")).encode()
+
+
+def test_example_event_is_matched_as_the_page_says() -> None:
+    """The structured example is a CloudEvent that the page's filters match, or do not match, as it claims."""
+    (example,) = examples("event")
+    content_type = ("content-type", b"application/cloudevents+json")
+    event = decode_event(Record(PLACE, None, example.encode(), (content_type,)))
+    assert isinstance(event, Event) and event.mode is Mode.STRUCTURED and not event.opaque
+    (matching,) = re.findall(r"here by `([^`]+)`", MESSAGES)
+    (other,) = re.findall(r"matches if one of them does: `([^`]+)`", MESSAGES)
+    for text, expected in ((matching, True), (other, False)):
+        expression = read_filter("sql", text)
+        assert not isinstance(expression, Rejection)
+        assert evaluate(expression, event.attributes) is expected
+
+
+def test_example_delivery_id_reads_back() -> None:
+    """The example of a delivery id is one: its parts read back and make the same id."""
+    delivery = text_example("delivery-id")
+    parts = headers.read_delivery_id(delivery)
+    assert parts is not None
+    assert headers.delivery_id(*parts) == delivery
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    """Every relative link leads to a file that is there, and every link within a page to a heading."""
+    text = page.read_text(encoding="utf-8")
+    headings = {anchor(line) for line in text.splitlines() if line.startswith("#")}
+    for link in _LINK.findall(text):
+        if link.startswith("#"):
+            assert link[1:] in headings, link
+        elif "://" not in link:
+            assert (page.parent / link.partition("#")[0]).exists(), link
+
+
+def anchor(heading: str) -> str:
+    return re.sub(r"[^\w\- ]", "", heading.lstrip("#").strip().lower()).replace(" ", "-")
