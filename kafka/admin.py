@@ -14,7 +14,15 @@ REQUEST_TIMEOUT_S = 15.0
 """For one administrative request."""
 
 
-_NO_ANSWER = {KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}
+_NO_ANSWER = {
+    KafkaError._TIMED_OUT,
+    KafkaError._TRANSPORT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.NOT_CONTROLLER,
+    KafkaError.NETWORK_EXCEPTION,
+}
+"""Failures of the moment, not of the topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +76,7 @@ def create_topics(cluster: Cluster, wanted: Mapping[str, TopicKind]) -> dict[str
                 future.result()
             except KafkaException as error:
                 reason: KafkaError = error.args[0]
-                if reason.retriable() or reason.code() in _NO_ANSWER:
+                if reason.code() in _NO_ANSWER:
                     raise _unreachable(cluster, reason) from None
                 # Somebody else may have been faster: just what was wanted.
                 if reason.code() != KafkaError.TOPIC_ALREADY_EXISTS:

@@ -8,7 +8,7 @@ from confluent_kafka import TopicPartition
 
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.messages import decode_change
-from branchline.kafka.reading import READER_GROUP, START_TIMEOUT_S, read_to_end
+from branchline.kafka.reading import READER_GROUP, bounds, read_to_end
 from branchline.kafka.topics import Topics
 from branchline.routing.control import Ended, Identity, Subscribed
 
@@ -51,10 +51,7 @@ def offsets(cluster: Cluster, partitions: Mapping[str, int]) -> dict[str, list[t
     consumer = cluster.consumer(group_id=READER_GROUP)
     try:
         return {
-            name: [
-                consumer.get_watermark_offsets(TopicPartition(name, partition), timeout=START_TIMEOUT_S)
-                for partition in range(count)
-            ]
+            name: [bounds(consumer, TopicPartition(name, partition)) for partition in range(count)]
             for name, count in partitions.items()
         }
     finally:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from branchline.kafka.admin import list_topics
 from branchline.kafka.cluster import Cluster
@@ -16,6 +16,14 @@ POLL_S = 0.2
 
 START_TIMEOUT_S = 20.0
 """For the first answer about where a topic ends."""
+
+RETRY_S = 0.05
+
+_NO_LEADER_YET = {
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+}
 
 READER_GROUP = "branchline.reader"
 
@@ -53,11 +61,26 @@ def open_topic(
     for partition in range(partitions):
         place = TopicPartition(topic, partition)
         # Resolved now, so that nothing written after this call is missed.
-        first, end = consumer.get_watermark_offsets(place, timeout=START_TIMEOUT_S)
+        first, end = bounds(consumer, place)
         place.offset = first if from_beginning else max(first, end - (last or 0))
         places.append(place)
     consumer.assign(places)
     return consumer
+
+
+def bounds(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
+    """The first and the next offset of a partition."""
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while True:
+        try:
+            return consumer.get_watermark_offsets(place, timeout=START_TIMEOUT_S)
+        except KafkaException as error:
+            # A topic that was made just now may have no leader yet.
+            if error.args[0].code() not in _NO_LEADER_YET or time.monotonic() > deadline:
+                raise ClusterUnreachable(
+                    f"no answer about {place.topic}: {error.args[0].str()}", hint="check the cluster"
+                ) from None
+            time.sleep(RETRY_S)
 
 
 def read_to_end(cluster: Cluster, topic: str, *, hint: str, last: int | None = None) -> Iterator[Record]:

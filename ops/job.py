@@ -4,9 +4,11 @@ The one module here that imports Spark, which takes a second: the commands impor
 """
 
 import contextlib
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -24,6 +26,9 @@ from branchline.streaming.session import create_session, is_local_path, stop_ses
 Report = Callable[[str], None]
 
 REASON_CHARS = 200
+
+# py4j logs to the root logger when Java is gone, which without a handler prints a stack trace.
+logging.getLogger().addHandler(logging.NullHandler())
 
 
 def check_config(namespace: str, broker: str, shards: int, max_events_per_batch: int) -> None:
@@ -56,8 +61,14 @@ def run_job(spark: SparkSession, config: RouterConfig, report: Report, stop: Eve
     """Run the router until `stop` is set."""
     try:
         RouterJob(spark, config, report).run(stop)
-    except Py4JError:
+    except (Py4JError, ConnectionError):
         raise JobFailed("Spark's Java process has ended", hint=f"read {log}, then start again") from None
+
+
+def kill_spark(spark: SparkSession) -> None:
+    """End Spark's Java process at once: what is in progress is run again from the checkpoint."""
+    gateway: Any = spark.sparkContext._gateway
+    gateway.proc.kill()
 
 
 def _stop(spark: SparkSession) -> None:

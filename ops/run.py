@@ -13,7 +13,7 @@ import click
 
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.embedded import EmbeddedKafka
-from branchline.kafka.errors import KafkaFailed
+from branchline.kafka.errors import JobFailed, KafkaFailed
 from branchline.kafka.home import Home
 from branchline.kafka.jars import Jars, ensure_jars
 from branchline.kafka.java import find_java
@@ -173,7 +173,7 @@ def run_router(
     place = checkpoint or job.default_checkpoint(home, cluster, namespace, broker)
     config = RouterConfig(cluster, place, namespace, broker, shards, max_events_per_batch)
     spark = job.start_spark(stack, jars, report, master, place, log)
-    with stopped_by_signals() as stop, _stopped_without(kafka, stop):
+    with stopped_by_signals() as stop, _ended_without(kafka, lambda: job.kill_spark(spark)):
         job.run_job(spark, config, report, stop, log)
 
 
@@ -186,8 +186,8 @@ def _check(job: dict[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def _stopped_without(kafka: EmbeddedKafka | None, stop: Event) -> Iterator[None]:
-    """Set `stop` if our own Kafka ends, and raise afterwards: a router would wait for it for ever."""
+def _ended_without(kafka: EmbeddedKafka | None, end: Callable[[], None]) -> Iterator[None]:
+    """Call `end` if our own Kafka ends, and raise: the router would wait for it for ever."""
     if kafka is None:
         yield
         return
@@ -197,13 +197,16 @@ def _stopped_without(kafka: EmbeddedKafka | None, stop: Event) -> Iterator[None]
         while not left.wait(KAFKA_CHECK_EVERY_S):
             if not kafka.is_running():
                 lost.set()
-                stop.set()
+                end()
                 return
 
     watcher = threading.Thread(target=watch, name="kafka-watch")
     watcher.start()
     try:
         yield
+    except JobFailed:
+        if not lost.is_set():
+            raise
     finally:
         left.set()
         watcher.join()

@@ -36,6 +36,9 @@ SETTINGS: dict[str, str] = {
     "spark.sql.session.timeZone": "UTC",
 }
 
+DEFAULT_MASTER = "local[*,4]"
+"""All cores, and four attempts at a task: a dead Python worker then costs one, and not the query."""
+
 JVM_STOP_DEADLINE_S = 30.0
 
 LOCAL_CHECKPOINT = {
@@ -78,7 +81,7 @@ def is_local_path(location: str) -> bool:
 def create_session(
     jars: Sequence[Path],
     log_file: Path,
-    master: str = "local[*]",
+    master: str = DEFAULT_MASTER,
     app_name: str = "branchline",
     local_checkpoint: bool = True,
     driver_memory: str = "1g",

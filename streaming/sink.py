@@ -8,6 +8,7 @@ runs it again with the same input: repeats carry the same id.
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -40,12 +41,16 @@ PRODUCER_SETTINGS: dict[str, Any] = {
     "delivery_report_only_error": True,
 }
 
-REFUSALS = {
+BATCH_REFUSALS = {
     KafkaError.MSG_SIZE_TOO_LARGE,
     KafkaError.INVALID_MSG,
     KafkaError.INVALID_RECORD,
     KafkaError.INVALID_TIMESTAMP,
     KafkaError.RECORD_LIST_TOO_LARGE,
+}
+"""Errors that one record may bring upon its whole batch: each is tried alone before it is given up."""
+
+REFUSALS = BATCH_REFUSALS | {
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.POLICY_VIOLATION,
     KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -56,6 +61,11 @@ REFUSALS = {
 
 _producers: dict[Cluster, Producer] = {}
 """One producer per worker process and cluster: connecting costs more than a batch."""
+
+
+_alone: set[tuple[Cluster, str]] = set()
+"""Topics that refused a batch: from then on their records are written one by one, so that a refusal hits
+nobody else's and order is kept. Before that first time it may not be: what followed was written already."""
 
 
 class SinkFailed(Exception):
@@ -79,6 +89,14 @@ def sink(cluster: Cluster, namespace: str) -> Callable[[Iterator[pa.RecordBatch]
     return write
 
 
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    record: Record
+    topic: str
+    code: int | None
+    reason: str
+
+
 class _Writer:
     """Writes one partition's rows within one batch."""
 
@@ -88,7 +106,7 @@ class _Writer:
         self._producer = _producer(cluster)
         self._to_create: list[str] = []
         self._no_topic: dict[str, str] = {}
-        self._refused: list[tuple[Record, str, str]] = []
+        self._refused: list[_Refusal] = []
         self._failure: str | None = None
         self._acking = False
         self.counts: list[dict[str, int]] = []
@@ -113,10 +131,23 @@ class _Writer:
         self._create_topics()
         self._flush()
         refused, self._refused = self._refused, []
-        for record, topic, reason in refused:
-            self._divert(record, topic, reason)
+        for refusal in refused:
+            self._try_alone(refusal)
         if refused:
             self._flush()
+
+    def _try_alone(self, refusal: _Refusal) -> None:
+        """Write a refused record by itself: Kafka refuses whole batches for one record in them."""
+        if refusal.code in BATCH_REFUSALS:
+            record, topic = refusal.record, refusal.topic
+            _alone.add((self._cluster, topic))
+            report = partial(self._report, record, topic)
+            self._produce(topic, record.key, record.value, record.headers, report)
+            self._flush()
+            if not self._refused:
+                return
+            refusal = self._refused.pop()
+        self._divert(refusal)
 
     def _write(
         self, topic: str, key: bytes | None, value: bytes | None, headers: Headers, delivery: str | None
@@ -126,10 +157,12 @@ class _Writer:
         if found is not None:
             record = Record(found[0], key, value, headers)
             if topic in self._no_topic:
-                self._refused.append((record, topic, self._no_topic[topic]))
+                self._refused.append(_Refusal(record, topic, None, self._no_topic[topic]))
                 return
             report = partial(self._report, record, topic)
         self._produce(topic, key, value, headers, report or self._report_fatal)
+        if (self._cluster, topic) in _alone:
+            self._flush()
 
     def _produce(
         self,
@@ -155,7 +188,7 @@ class _Writer:
         if error is None:
             return
         if error.code() in REFUSALS:
-            self._refused.append((record, topic, error.str()))
+            self._refused.append(_Refusal(record, topic, error.code(), error.str()))
         else:
             self._failure = f"{topic}: {error.str()}"
 
@@ -163,9 +196,9 @@ class _Writer:
         if error is not None:
             self._failure = f"{message.topic() if message else 'a record'}: {error.str()}"
 
-    def _divert(self, record: Record, topic: str, reason: str) -> None:
-        rejection = Rejection(Code.OUTPUT_REFUSED, f"{topic} refused the record: {reason}")
-        letter = encode_dead_letter(record, rejection, owed_to(self._topics.named(topic)))
+    def _divert(self, refusal: _Refusal) -> None:
+        rejection = Rejection(Code.OUTPUT_REFUSED, f"{refusal.topic} refused the record: {refusal.reason}")
+        letter = encode_dead_letter(refusal.record, rejection, owed_to(self._topics.named(refusal.topic)))
         self._produce(self._topics.dead_letters, *letter, self._report_fatal)
         self.diverted += 1
 

@@ -5,12 +5,17 @@ backlog of events would starve it. It is fanned out to every shard; an event goe
 or of its source partition if it has none.
 """
 
+import itertools
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from branchline.streaming.columns import INPUT, Kind
+
+SPARK_HASH_SEED = 42
+"""What Spark's own partitioning starts its hash with."""
 
 SOURCE_OPTIONS = {
     "startingOffsets": "earliest",
@@ -29,16 +34,14 @@ def shard_labels(spark: SparkSession, shards: int) -> list[int]:
 
     The numbers 0 … S-1 themselves would share partitions: two shards in one task, another task idle.
     """
-    rows = (
-        spark.range(64 * shards + 64)
-        .select(sql.col("id").cast("int").alias("label"))
-        .select("label", sql.expr(f"pmod(hash(label), {shards})").alias("partition"))
-        .groupBy("partition")
-        .agg(sql.min("label").alias("label"))
-        .collect()
-    )
-    labels = {row["partition"]: row["label"] for row in rows}
-    return [labels[partition] for partition in range(shards)]
+    jvm: Any = spark.sparkContext._jvm
+    hasher = jvm.org.apache.spark.unsafe.hash.Murmur3_x86_32(SPARK_HASH_SEED)
+    labels: dict[int, int] = {}
+    for label in itertools.count():
+        labels.setdefault(hasher.hashInt(label) % shards, label)
+        if len(labels) == shards:
+            return [labels[partition] for partition in range(shards)]
+    raise AssertionError("unreachable: the count has no end")
 
 
 def read_input(

@@ -16,7 +16,7 @@ from branchline.kafka.jars import Jars, ensure_jars
 from branchline.kafka.java import find_java
 
 # Every day few examples, the same ones each time; `make soak-properties` draws many and new ones.
-settings.register_profile("everyday", max_examples=60, deadline=None, derandomize=True, database=None)
+settings.register_profile("everyday", max_examples=30, deadline=None, derandomize=True, database=None)
 settings.register_profile("soak", max_examples=3_000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "everyday"))
 
@@ -66,6 +66,6 @@ def spark(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spar
     from branchline.streaming.session import create_session, stop_session
 
     log: Path = tmp_path_factory.mktemp("spark") / "spark.log"
-    session = create_session(jars.spark, log, master="local[2]")
+    session = create_session(jars.spark, log, master="local[2,4]")
     yield session
     stop_session(session)

@@ -20,6 +20,7 @@ from branchline.routing.control import Ended, Identity, Number, Status, Subscrib
 from branchline.routing.limits import EVENT_MAX_BYTES
 from branchline.streaming import state
 from branchline.streaming.job import RouterJob
+from branchline.streaming.source import shard_labels
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
@@ -49,13 +50,13 @@ def test_subscriptions_live_across_restarts(
         site.publish('{"n": 3}')
         site.publish('{"n": 7}')
         assert site.delivered("ann")[2:] == [b'{"n": 7}']
-    with running(site):
         ended = site.unsubscribe("ann")
         site.publish('{"n": 8}')
         assert site.delivered("ann")[3:] == []
     with running(site):
         again = site.subscribe("ann", "n = 9")
         site.publish('{"n": 9}')
+        site.publish('{"n": 10}')
         assert site.delivered("ann")[3:] == [b'{"n": 9}']
     numbers = [answer.number for answer in (first, replaced, ended, again)]
     assert numbers == sorted(set(numbers)), "each change has a higher number, across restarts too"
@@ -205,6 +206,15 @@ def test_an_oversize_event_is_quarantined_with_a_digest(site: Site) -> None:
     [letter] = [each for each in site.dead_letters() if each.code == Code.EVENT_TOO_LARGE]
     assert letter.record.value == b"x" * EVENT_MAX_BYTES
     assert letter.cut is not None and "sha256" in letter.cut and not letter.retryable
+
+
+def test_every_shard_has_a_partition_of_its_own(spark: SparkSession) -> None:
+    """Spark's own hash puts the i-th label into partition i, for every number of shards."""
+    for shards in (1, 2, 3, 7, 16):
+        labels = shard_labels(spark, shards)
+        frame = spark.createDataFrame([(label,) for label in labels], "label int")
+        placed = frame.selectExpr(f"pmod(hash(label), {shards}) AS partition").collect()
+        assert [row["partition"] for row in placed] == list(range(shards))
 
 
 def test_a_checkpoint_of_other_shards_or_layout_is_refused(
