@@ -8,7 +8,7 @@ DEMO_SECONDS ?= 60
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast soak-properties check format clean
+.PHONY: help setup demo test test-fast soak-properties soak-spine check format clean
 
 help: ## show what there is
 	@echo "Branchline: a content-based event router for Kafka."
@@ -50,6 +50,9 @@ test-fast: setup ## run the tests that need no Java: seconds
 
 soak-properties: setup ## run the property tests with 3,000 fresh examples each: some minutes
 	@HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -m "not kafka and not spark and not slow" --timeout 1800 $(PYTEST_ARGS)
+
+soak-spine: setup ## 10,000 events, 50 subscriptions, a killed driver, killed workers, 1, 2 and 4 shards
+	@BRANCHLINE_TEST_EVENTS=10000 $(BIN)/python -m pytest tests/streaming/test_volume.py tests/ops/test_up.py -v $(PYTEST_ARGS)
 
 check: setup ## lint, formatting and types
 	@$(BIN)/ruff check

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from confluent_kafka import KafkaError, Message
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from branchline.kafka import headers as bl
 from branchline.kafka.admin import list_topics
@@ -79,6 +79,10 @@ class Publisher:
                 break
             except BufferError:
                 self._producer.poll(0.1)
+            except KafkaException as error:
+                raise PublishFailed(
+                    f"Kafka does not take the event: {error.args[0].str()}", hint="check its size"
+                ) from None
         self.published += 1
         self._producer.poll(0)
 

@@ -76,7 +76,7 @@ class Cluster:
     def producer(self, **settings: Any) -> Producer:
         """A producer that never loses or reorders: idempotent, all replicas, Java's partitioner."""
         return Producer(
-            self.librdkafka(enable_idempotence=True, partitioner="murmur2_random", **settings),
+            self.librdkafka(**{"enable_idempotence": True, "partitioner": "murmur2_random", **settings})
         )
 
     def consumer(self, **settings: Any) -> Consumer:

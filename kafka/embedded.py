@@ -156,9 +156,15 @@ class EmbeddedKafka:
     def _take_data(self) -> None:
         if "," in str(self.data_dir):
             raise KafkaFailed(f"Kafka cannot keep data in {self.data_dir}: the name has a comma.")
-        (self.data_dir / "log").mkdir(parents=True, exist_ok=True)
-        self.log_file.parent.mkdir(parents=True, exist_ok=True)
-        self._owner_lock = (self.data_dir / "owner.lock").open("w")
+        try:
+            (self.data_dir / "log").mkdir(parents=True, exist_ok=True)
+            self.log_file.parent.mkdir(parents=True, exist_ok=True)
+            self._owner_lock = (self.data_dir / "owner.lock").open("w")
+        except OSError as error:
+            raise KafkaFailed(
+                f"Kafka cannot keep data in {self.data_dir}: {error.strerror}.",
+                hint="Check the folder's permissions and the free space, or choose another.",
+            ) from None
         try:
             fcntl.flock(self._owner_lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -18,7 +18,7 @@ from branchline.kafka.errors import JobFailed
 from branchline.kafka.home import Home
 from branchline.ops.output import emit, say
 from branchline.ops.run import prepare, start_kafka, stopped_by_signals, unwound_by_sigterm
-from branchline.ops.settings import json_option
+from branchline.ops.settings import MASTER, json_option
 
 SUBSCRIBERS = {
     "cheap-flights": "type = 'flight' AND price <= 120",
@@ -62,10 +62,10 @@ def demo(seconds: int, as_json: bool) -> None:
         logs = home.make(home.logs)
         kafka = start_kafka(stack, jars, say, folder / "kafka", logs, log_name="demo-kafka.log")
         checkpoint = str(folder / "checkpoint")
-        spark = start_spark(stack, jars, say, "local[*]", checkpoint, logs / "demo-spark.log")
+        spark = start_spark(stack, jars, say, str(MASTER.default), checkpoint, logs / "demo-spark.log")
         cluster = Cluster(kafka.bootstrap)
         stop = stack.enter_context(stopped_by_signals())
-        job = RouterJob(spark, RouterConfig(cluster, checkpoint), say)
+        job = RouterJob(spark, RouterConfig(cluster, checkpoint), say, logs / "demo-spark.log")
         with _running(job.run, stop) as failure:
             show = Demo(cluster, as_json)
             show.run(seconds, stop, failure)

@@ -50,7 +50,8 @@ def start_spark(
         spark = create_session(jars.spark, log, master, local_checkpoint=is_local_path(checkpoint))
     except (PySparkException, Py4JError) as error:
         raise JobFailed(
-            f"Spark did not start: {_reason(error)}", hint=f"check --master, and read {log}"
+            f"Spark did not start: {_reason(error)}",
+            hint=f"check --master, and read {log.with_suffix('.out')}",
         ) from None
     stack.callback(_stop, spark)
     stack.callback(report, "spark: stopping")
@@ -59,10 +60,7 @@ def start_spark(
 
 def run_job(spark: SparkSession, config: RouterConfig, report: Report, stop: Event, log: Path) -> None:
     """Run the router until `stop` is set."""
-    try:
-        RouterJob(spark, config, report).run(stop)
-    except (Py4JError, ConnectionError):
-        raise JobFailed("Spark's Java process has ended", hint=f"read {log}, then start again") from None
+    RouterJob(spark, config, report, log).run(stop)
 
 
 def kill_spark(spark: SparkSession) -> None:

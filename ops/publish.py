@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, NoReturn
 
 import click
-from confluent_kafka import KafkaException
 
 from branchline.kafka.client import Publisher
-from branchline.kafka.errors import ConfigError
+from branchline.kafka.errors import ConfigError, PublishFailed
 from branchline.kafka.jsontext import read_json
 from branchline.ops.output import emit, say
 from branchline.ops.settings import BROKER, cluster_options, find_cluster, json_option, make_topics, option
@@ -60,8 +59,8 @@ def publish(
                 _refuse(publisher, where, f"{document.code}: {_in_words(document)}")
             try:
                 publisher.publish(document, key=key, headers=pairs)
-            except KafkaException as error:
-                _refuse(publisher, where, error.args[0].str())
+            except PublishFailed as error:
+                _refuse(publisher, where, str(error))
             if publisher.published % PROGRESS_EVERY == 0:
                 say(f"published {publisher.published:,}")
     if as_json:

@@ -44,7 +44,8 @@ MAX_EVENTS = Setting(
 CHECKPOINT = Setting(
     "--checkpoint", "BRANCHLINE_CHECKPOINT", "Where the router keeps its state. Default: in the home folder."
 )
-MASTER = Setting("--master", "BRANCHLINE_MASTER", "The Spark master.", "local[*]")
+# All cores, and four attempts at a task: a dead Python worker then costs one, and not the query.
+MASTER = Setting("--master", "BRANCHLINE_MASTER", "The Spark master.", "local[*,4]")
 
 SETTINGS = (BOOTSTRAP, PROPERTIES, NAMESPACE, BROKER, SHARDS, MAX_EVENTS, CHECKPOINT, MASTER)
 

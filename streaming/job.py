@@ -6,14 +6,17 @@ without one batch done) ends the job with an error that says what to do. Once a 
 then when idle, the job writes what it did to `stats`, from which `branchline status` reads.
 """
 
+import contextlib
 import json
+import re
 import time
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from threading import Event
 from typing import Any
 
-from py4j.protocol import Py4JError, Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -34,21 +37,29 @@ RETRY_FIRST_S, RETRY_MOST_S = 1.0, 30.0
 FAILURES_MOST = 10
 """Failures in a row, without a batch done in between, after which the job gives up."""
 
-STOP_DEADLINE_S = 30.0
+STOP_DEADLINE_S = 15.0
 """How long a stop waits for the batch in progress."""
 
 
 class RouterJob:
     """The router query under supervision."""
 
-    def __init__(self, spark: SparkSession, config: RouterConfig, report: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        config: RouterConfig,
+        report: Callable[[str], None],
+        log: Path | None = None,
+    ) -> None:
         self._spark = spark
         self._config = config
         self._report = report
+        self._read_log = f"read {log}" if log is not None else "read Spark's log"
         self._producer = config.cluster.producer(linger_ms=5, message_timeout_ms=20_000)
         self._stats_topic = Topics(config.namespace).stats
         self._counts: Counter[str] = Counter()
         self._batches = 0
+        self._batch_ms: int | None = None
         self._subscriptions: int | None = None
         self._restarts = 0
         self._told = (0.0, -1)
@@ -60,33 +71,42 @@ class RouterJob:
         `started` is set once the query runs for the first time.
         """
         self._started = started
-        failures = 0
         try:
-            while not stop.is_set():
-                done_before = self._batches
-                error = self._run_query(stop)
-                if error is None:
-                    break
-                if self._batches > done_before:
-                    failures = 0
-                unreachable = _unreachable(self._config.cluster)
-                if unreachable is None:
-                    failures += 1
-                # A cluster that cannot be reached refuses nothing: its batch waits, however long.
-                error = unreachable or error
-                pause_s = min(RETRY_FIRST_S * 2 ** min(failures, FAILURES_MOST), RETRY_MOST_S)
-                if failures >= FAILURES_MOST:
-                    raise JobFailed(
-                        f"the router failed {failures} times in a row: {error}",
-                        hint="read the log named above; the checkpoint is as it was",
-                    )
-                self._restarts += 1
-                self._report(f"router: {error}; trying again in {pause_s:.0f} s")
-                self._tell(None, "failed", error=str(error))
-                stop.wait(pause_s)
-            self._tell(None, "stopped")
+            self._run(stop)
+        except (Py4JNetworkError, ConnectionError):
+            raise JobFailed(
+                "Spark's Java process has ended", hint=f"{self._read_log}, then start again"
+            ) from None
         finally:
             self._producer.flush(10)
+
+    def _run(self, stop: Event) -> None:
+        failures = 0
+        while not stop.is_set():
+            done_before = self._batches
+            error = self._run_query(stop)
+            if error is None:
+                break
+            if self._batches > done_before:
+                failures = 0
+            unreachable = _unreachable(self._config.cluster)
+            if unreachable is None:
+                failures += 1
+            # A cluster that cannot be reached refuses nothing: its batch waits, however long.
+            error = unreachable or error
+            pause_s = min(RETRY_FIRST_S * 2 ** min(failures, FAILURES_MOST), RETRY_MOST_S)
+            if failures >= FAILURES_MOST:
+                raise JobFailed(
+                    f"the router failed {failures} times in a row: {error}",
+                    hint=f"{self._read_log}; the checkpoint is as it was",
+                )
+            self._restarts += 1
+            self._report(f"router: {error}; trying again in {pause_s:.0f} s")
+            again_at = time.monotonic() + pause_s
+            while time.monotonic() < again_at and not stop.wait(0.25):
+                self._tell(None, "failed", error=str(error))
+        self._told = (0.0, -1)
+        self._tell(None, "stopped")
 
     def _run_query(self, stop: Event) -> Exception | None:
         """One life of the query; what ended it, or None if it was stopped."""
@@ -106,7 +126,8 @@ class RouterJob:
             self._tell(query, "running")
         if query.isActive:
             self._finish_batch(query)
-            query.stop()
+            with contextlib.suppress(PySparkException, Py4JJavaError):  # past its time-out it is left alone
+                query.stop()
             return None
         failure = query.exception()
         if failure is not None and LayoutDiffers.MARK in str(failure):
@@ -136,11 +157,13 @@ class RouterJob:
 
     def _tell(self, query: StreamingQuery | None, state: str, error: str | None = None) -> None:
         now, batch = time.monotonic(), self._batches
-        since = now - self._told[0]
         fresh = batch != self._told[1]
-        if state == "running" and since < (STATS_EVERY_S if fresh else HEARTBEAT_EVERY_S):
+        if now - self._told[0] < (STATS_EVERY_S if fresh else HEARTBEAT_EVERY_S):
             return
         self._told = (now, batch)
+        progress: Any = query.lastProgress if query is not None else None
+        if progress is not None and progress.numInputRows:
+            self._batch_ms = progress.durationMs.get("triggerExecution")
         message = {
             "version": FORMAT_VERSION,
             "job": "router",
@@ -149,10 +172,11 @@ class RouterJob:
             "error": error,
             "at_ms": int(time.time() * 1000),
             "batches": self._batches,
+            "batch_ms": self._batch_ms,
             "restarts": self._restarts,
             "subscriptions": self._subscriptions,
             "counts": dict(self._counts),
-            **_progress(query),
+            "positions": _positions(progress),
         }
         self._producer.produce(self._stats_topic, dump(message), f"router/{self._config.broker}")
         self._producer.poll(0)
@@ -171,18 +195,15 @@ def _batch(query: StreamingQuery) -> int:
     return progress.batchId if progress is not None else -1
 
 
-def _progress(query: StreamingQuery | None) -> dict[str, Any]:
-    progress: Any = query.lastProgress if query is not None else None
-    if progress is None:
-        return {}
-    positions: dict[str, Any] = {}
-    for source in progress.sources:
+def _positions(progress: Any) -> dict[str, dict[str, int]]:
+    """The next offset of each partition that the query reads, by topic."""
+    positions: dict[str, dict[str, int]] = {}
+    for source in progress.sources if progress is not None else ():
         positions |= json.loads(source.endOffset or "{}") or {}
-    return {
-        "batch": progress.batchId,
-        "batch_ms": progress.durationMs.get("triggerExecution"),
-        "positions": positions,
-    }
+    return positions
+
+
+_ERROR_LINE = re.compile(r"^(?:[\w.]+\.)?\w*(?:Error|Exception|Failed|Differs|Unreachable)\b: .+")
 
 
 def _summary(error: Exception) -> Exception:
@@ -190,5 +211,6 @@ def _summary(error: Exception) -> Exception:
     if isinstance(error, BranchlineError):
         return error
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    named = [line for line in lines if "SinkFailed" in line or line.startswith("branchline.")]
-    return JobFailed((named[-1] if named else lines[0] if lines else type(error).__name__)[:300])
+    # Of a chain of errors the last one named is the cause.
+    named = [line for line in lines if _ERROR_LINE.match(line) and "Py4J" not in line]
+    return JobFailed((named or lines or [type(error).__name__])[-1 if named else 0][:300])

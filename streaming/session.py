@@ -14,6 +14,8 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from branchline.streaming.watchdog import watch
+
 _STATE = "spark.sql.streaming.stateStore"
 
 SETTINGS: dict[str, str] = {
@@ -22,6 +24,8 @@ SETTINGS: dict[str, str] = {
     f"{_STATE}.rocksdb.changelogCheckpointing.enabled": "true",
     # Python workers talk to the JVM over Unix sockets: tens of milliseconds less a batch.
     "spark.python.unix.domain.socket.enabled": "true",
+    # Workers are forked with all that they need in memory, see there.
+    "spark.python.daemon.module": "branchline.streaming.daemon",
     # Batches to keep for going back; the default of 100 only fills the disk.
     "spark.sql.streaming.minBatchesToRetain": "20",
     # A batch of events fits one Arrow batch, so the operator sees few, large frames.
@@ -30,14 +34,13 @@ SETTINGS: dict[str, str] = {
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     # Spark turns it off for such queries anyway, with a warning for each.
     "spark.sql.adaptive.enabled": "false",
+    # A query that does not stop, because Kafka is gone, must not keep the process from stopping.
+    "spark.sql.streaming.stopTimeout": "15s",
     # No web server unless asked for: the `branchline` command shows what there is to see.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
 }
-
-DEFAULT_MASTER = "local[*,4]"
-"""All cores, and four attempts at a task: a dead Python worker then costs one, and not the query."""
 
 JVM_STOP_DEADLINE_S = 30.0
 
@@ -81,7 +84,7 @@ def is_local_path(location: str) -> bool:
 def create_session(
     jars: Sequence[Path],
     log_file: Path,
-    master: str = DEFAULT_MASTER,
+    master: str,
     app_name: str = "branchline",
     local_checkpoint: bool = True,
     driver_memory: str = "1g",
@@ -110,7 +113,11 @@ def create_session(
     for name, value in settings.items():
         builder = builder.config(name, value)
     with _standard_error_to(log_file.with_suffix(".out")):
-        return builder.getOrCreate()
+        spark = builder.getOrCreate()
+    gateway: Any = spark.sparkContext._gateway
+    # Kept with the JVM: its pipe closes when this process ends, however it ends.
+    gateway.watchdog = watch(gateway.proc.pid)
+    return spark
 
 
 def stop_session(spark: SparkSession) -> None:
@@ -121,6 +128,7 @@ def stop_session(spark: SparkSession) -> None:
     # The JVM waits for the end of its standard input.
     gateway.proc.stdin.close()
     gateway.proc.wait(timeout=JVM_STOP_DEADLINE_S)
+    gateway.watchdog.communicate()
     SparkContext._gateway = SparkContext._jvm = None
 
 

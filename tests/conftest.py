@@ -2,11 +2,14 @@
 
 import itertools
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from machines import Machine, linked_home
 from pyspark.sql import SparkSession
 
 from branchline.kafka.cluster import Cluster
@@ -19,6 +22,9 @@ from branchline.kafka.java import find_java
 settings.register_profile("everyday", max_examples=30, deadline=None, derandomize=True, database=None)
 settings.register_profile("soak", max_examples=3_000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "everyday"))
+
+# Every Java of the suite lives for a minute: the optimising compiler would only take its time away.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 _numbers = itertools.count(1)
 
@@ -41,9 +47,17 @@ def jars() -> Jars:
 def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if request.config.getoption("--kafka") == "container":
         # Imported here: it looks for a Docker engine, which need not be there.
-        from testcontainers.kafka import KafkaContainer
+        from docker.errors import DockerException
+        from testcontainers.community.kafka import KafkaContainer
 
-        with KafkaContainer("confluentinc/cp-kafka:7.9.0").with_kraft() as container:
+        try:
+            container = KafkaContainer("confluentinc/cp-kafka:7.9.0").with_kraft()
+        except DockerException as error:
+            pytest.exit(f"--kafka container needs a Docker engine: {error}", returncode=2)
+        container.with_env("KAFKA_AUTO_CREATE_TOPICS_ENABLE", "false")
+        container.with_env("KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR", "1")
+        container.with_env("KAFKA_TRANSACTION_STATE_LOG_MIN_ISR", "1")
+        with container:
             yield container.get_bootstrap_server()
         return
     jars: Jars = request.getfixturevalue("jars")
@@ -69,3 +83,35 @@ def spark(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spar
     session = create_session(jars.spark, log, master="local[2,4]")
     yield session
     stop_session(session)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # Those that need no Java first: while they run, the machine below starts on the other core.
+    items.sort(key=lambda item: any(item.get_closest_marker(name) for name in ("kafka", "spark", "slow")))
+
+
+_machine: Machine | None = None
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    global _machine
+    wanted = any("up" in getattr(item, "fixturenames", ()) for item in session.items)
+    if wanted and not session.config.option.collectonly:
+        ensure_jars(Home.default(), print)
+        _machine = Machine(linked_home(Path(tempfile.mkdtemp(prefix="branchline-test-")) / "home"))
+        _machine.start()
+
+
+def pytest_sessionfinish() -> None:
+    if _machine is not None:
+        _machine.end()
+        shutil.rmtree(_machine.home.root.parent)
+
+
+@pytest.fixture
+def up() -> Machine:
+    """A running `branchline up`. A test that ends it leaves it ended; the next one starts it again."""
+    assert _machine is not None
+    _machine.start()
+    _machine.await_router()
+    return _machine

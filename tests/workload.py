@@ -4,16 +4,24 @@ Ten ways to be broken, each with the code that it must be rejected with. Everyth
 """
 
 import json
+import os
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from branchline.kafka.events import Event, decode_event
+from branchline.kafka.headers import foreign
 from branchline.kafka.record import Headers, Place, Record
 from branchline.routing.codes import Code, Rejection
+from branchline.routing.control import Operation, Request
 from branchline.routing.evaluate import evaluate
 from branchline.routing.limits import EVENT_MAX_BYTES, EVENT_MAX_DEPTH, EVENT_MAX_FIELDS, EVENT_MAX_HEADERS
 from branchline.routing.spellings import read_filter
+
+# A part of the full size every day; all of it by `make soak-spine`.
+EVENTS = int(os.environ.get("BRANCHLINE_TEST_EVENTS", "2000"))
+SUBSCRIPTIONS, SEED = 50, 20
 
 JSON: Headers = (("content-type", b"application/json"),)
 CITIES = ("BCN", "DUB", "IAD", "MAD", "MEX", "SIN")
@@ -38,6 +46,30 @@ class Workload:
     expected: dict[str, list[Published]] = field(default_factory=dict)
     """What each subscriber must get, in the order of publication."""
     broken: list[tuple[Code, Published]] = field(default_factory=list)
+
+    def requests(self) -> list[Request]:
+        return [
+            Request(Operation.SUBSCRIBE, subscriber, id, filter=text)
+            for (subscriber, id), text in self.filters.items()
+        ]
+
+    def subscribers(self) -> list[str]:
+        return sorted({subscriber for subscriber, _ in self.filters})
+
+    def deliveries(self) -> int:
+        return sum(map(len, self.expected.values()))
+
+    def check(self, delivered: Mapping[str, Sequence[Record]]) -> None:
+        """Each subscriber has exactly what it must have, in the order of publication for each key."""
+        assert len(self.expected) >= 20, "or the workload shows nothing"
+        for subscriber, expected in self.expected.items():
+            got = delivered[subscriber]
+            assert Counter((record.key, record.value, foreign(record.headers)) for record in got) == Counter(
+                (event.key, event.value, event.headers) for event in expected
+            )
+            for key in {event.key for event in expected} - {None}:
+                in_order = [event.value for event in expected if event.key == key]
+                assert [record.value for record in got if record.key == key] == in_order
 
 
 BROKEN: dict[Code, Published] = {

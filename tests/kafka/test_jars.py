@@ -15,6 +15,8 @@ from branchline.kafka.home import Home
 from branchline.kafka.jars import ensure_jars
 
 # Ivy's part: it is started in the folder to fill. What each test adds comes after.
+pytestmark = pytest.mark.slow
+
 IVY = f"""#!{sys.executable}
 import pathlib, sys, time, zipfile
 from xml.etree import ElementTree

@@ -1,8 +1,7 @@
-"""The command against a running `branchline up`: one process, shared by the module.
+"""The command against a running `branchline up`, which the whole suite shares.
 
 Most commands are run in this process, which is the same code without an interpreter's start; those that are
-about signals and pipes are processes of their own. A test that ends `up` leaves it ended: the next one that
-needs it starts it again on the same home, so their order does not matter.
+about signals and pipes are processes of their own.
 """
 
 import json
@@ -10,134 +9,34 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from machines import ANSWER_DEADLINE_S, START_DEADLINE_S, STOP_DEADLINE_S, Machine, linked_home
 from waiting import wait_until
 
 from branchline.kafka.admin import ensure_topics
 from branchline.kafka.cluster import Cluster
-from branchline.kafka.home import Home
 from branchline.kafka.jars import Jars
 from branchline.kafka.topics import Topics
-from branchline.ops.cli import main
 from branchline.ops.running import running_bootstrap
-from branchline.ops.settings import SETTINGS
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
-
-COMMAND = Path(sys.executable).with_name("branchline")
-JAVA_OPTIONS = "-XX:TieredStopAtLevel=1"
-"""The quick compiler alone: two starts of Kafka and Spark are most of this module's time."""
-
-START_DEADLINE_S = 120
-STOP_DEADLINE_S = 60
-ANSWER_DEADLINE_S = 60
-
-
-@dataclass
-class Machine:
-    """A home folder, and the `branchline up` that runs in it."""
-
-    home: Home
-    process: subprocess.Popen[bytes] | None = None
-    _starts: int = field(default=0)
-
-    @property
-    def output(self) -> str:
-        """All that this `up` has printed."""
-        return self._file.read_text()
-
-    @property
-    def _file(self) -> Path:
-        return self.home.root / f"up-{self._starts}.output"
-
-    def start(self) -> None:
-        """Start `up` unless it runs; returns at once."""
-        if self.process is None or self.process.poll() is not None:
-            self._starts += 1
-            with self._file.open("wb") as output:
-                self.process = self.popen("up", stdout=output, stderr=output)
-
-    def await_router(self) -> None:
-        self._await(lambda: "router: running" in self.output, "the router runs")
-
-    def await_kafka(self) -> None:
-        self._await(lambda: running_bootstrap(self.home), "Kafka's address is announced")
-
-    def _await(self, condition: Any, what: str) -> None:
-        assert self.process is not None
-        wait_until(lambda: condition() or self.process.poll() is not None, START_DEADLINE_S, what)  # type: ignore[union-attr]
-        assert self.process.poll() is None, self.output
-
-    def popen(self, *arguments: str, **streams: Any) -> subprocess.Popen[bytes]:
-        """The command as a process that leads a group of its own, as a shell would start it."""
-        return subprocess.Popen(
-            [COMMAND, *arguments], env=self._environment(), start_new_session=True, **streams
-        )
-
-    def run(self, *arguments: str, input: str | bytes | None = None) -> Result:
-        """The command in this process; it must end in its own way, not in a stack trace."""
-        unset: dict[str, str | None] = {setting.variable: None for setting in SETTINGS}
-        env = {**unset, "BRANCHLINE_HOME": str(self.home.root)}
-        result = CliRunner().invoke(main, arguments, input=input, env=env, catch_exceptions=False)
-        assert "Traceback" not in result.output
-        return result
-
-    def ask(self, *arguments: str, exit_code: int = 0, input: str | bytes | None = None) -> list[Any]:
-        """The same with --json: the objects that it prints."""
-        result = self.run(*arguments, "--json", input=input)
-        assert result.exit_code == exit_code, result.output
-        return [json.loads(line) for line in result.stdout.splitlines()]
-
-    def _environment(self) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("BRANCHLINE_")}
-        return {**kept, "BRANCHLINE_HOME": str(self.home.root), "JAVA_TOOL_OPTIONS": JAVA_OPTIONS}
-
-
-@pytest.fixture(scope="module")
-def machine(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
-    home = linked_home(tmp_path_factory.mktemp("machine") / "home")
-    machine = Machine(home)
-    try:
-        yield machine
-    finally:
-        if machine.process is not None:
-            machine.process.kill()
-            machine.process.wait()
-
-
-@pytest.fixture
-def up(machine: Machine) -> Machine:
-    machine.start()
-    machine.await_router()
-    return machine
-
-
-def linked_home(root: Path) -> Home:
-    """A home of its own that has its jars from the usual one."""
-    root.mkdir()
-    (root / "jars").symlink_to(Home.default().jars)
-    return Home(root)
 
 
 def test_a_subscriber_gets_what_matches_as_it_was_published(up: Machine) -> None:
     """Key, value and headers arrive unchanged; what does not match does not arrive."""
-    [answer] = up.ask("subscribe", "alice", "price < 100")
-    assert (answer["status"], answer["subscriber"], answer["id"]) == ("in-force", "alice", "default")
+    [answer] = up.ask("subscribe", "anna", "price < 100")
+    assert (answer["status"], answer["subscriber"], answer["id"]) == ("in-force", "anna", "default")
     event = '{"price": 42, "to": "Málaga"}'
     [said] = up.ask("publish", '{"price": 420}', event, "--key", "BCN", "--header", "source=test")
     assert said == {"published": 2, "broker": "main"}
-    [delivered] = up.ask("consume", "alice", "--from-beginning", "--count", "1", "--timeout", "60")
+    [delivered] = up.ask("consume", "anna", "--from-beginning", "--count", "1", "--timeout", "60")
     assert (delivered["key"], delivered["value"]) == ("BCN", event)
     assert delivered["headers"] == [["source", {"value": "test"}]]
-    assert delivered["id"].endswith(":alice")
+    assert delivered["id"].endswith(":anna")
 
 
 def test_events_come_from_files_and_from_standard_input(up: Machine, tmp_path: Path) -> None:
@@ -336,74 +235,3 @@ def test_ctrl_c_ends_consume_quietly(up: Machine) -> None:
     os.killpg(process.pid, signal.SIGINT)
     rest, errors = process.communicate(timeout=STOP_DEADLINE_S)
     assert (process.returncode, rest, errors) == (130, b"", b"interrupted\n")
-
-
-def test_ctrl_c_stops_up_and_the_next_start_goes_on(up: Machine) -> None:
-    """Ctrl-C at a terminal, which signals the whole group, ends all with 0; nothing that stood is lost.
-
-    Subscriptions and deliveries are there after the next start, and what was published before the router
-    ran again is delivered.
-    """
-    up.ask("subscribe", "keeper", "keeper > 0")
-    up.ask("publish", '{"keeper": 1}')
-    up.ask("consume", "keeper", "--from-beginning", "--count", "1", "--timeout", "60")
-    standing = up.ask("subscriptions")
-    assert up.process is not None
-    everything = descendants(up.process.pid)
-    assert sum("java" in command for command in everything.values()) == 2
-
-    os.killpg(up.process.pid, signal.SIGINT)
-    assert up.process.wait(STOP_DEADLINE_S) == 0, up.output
-    assert living(everything) == {}
-    assert "Traceback" not in up.output and "WARN" not in up.output
-    assert up.run("status").exit_code == 2
-
-    up.start()
-    up.await_kafka()
-    up.ask("publish", '{"keeper": 2}')
-    assert up.ask("subscriptions") == standing
-    delivered = up.ask("consume", "keeper", "--from-beginning", "--count", "2", "--timeout", "90")
-    assert [each["value"] for each in delivered] == ['{"keeper": 1}', '{"keeper": 2}']
-
-
-def test_no_process_outlives_an_up_that_is_killed(up: Machine) -> None:
-    """After SIGKILL, which nobody can handle, Kafka's Java, Spark's and the workers end by themselves."""
-    assert up.process is not None
-    everything = descendants(up.process.pid)
-    assert sum("java" in command for command in everything.values()) == 2
-    up.process.kill()
-    up.process.wait()
-    wait_until(lambda: not living(everything), STOP_DEADLINE_S, "all its processes are gone")
-    assert running_bootstrap(up.home) is None
-
-
-def processes() -> dict[int, tuple[int, str]]:
-    """Every live process: its parent and its command."""
-    listed = subprocess.run(
-        ["ps", "-A", "-o", "pid=,ppid=,stat=,args="], capture_output=True, text=True, check=True
-    )
-    found = {}
-    for line in listed.stdout.splitlines():
-        pid, parent, state, command = line.split(None, 3)
-        if not state.startswith("Z"):
-            found[int(pid)] = (int(parent), command)
-    return found
-
-
-def descendants(pid: int) -> dict[int, str]:
-    """The process and all below it, with their commands."""
-    every = processes()
-    found = {pid: every[pid][1]}
-    pending = [pid]
-    while pending:
-        parent = pending.pop()
-        children = {child: command for child, (above, command) in every.items() if above == parent}
-        found |= children
-        pending += children
-    return found
-
-
-def living(of: dict[int, str]) -> dict[int, str]:
-    """Those of these processes that still live."""
-    every = processes()
-    return {pid: command for pid, command in of.items() if every.get(pid, (0, ""))[1] == command}
