@@ -4,10 +4,12 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
 from click.testing import CliRunner, Result
 from waiting import wait_until
 from workload import EVENTS
@@ -99,33 +101,12 @@ def linked_home(root: Path) -> Home:
     return Home(root)
 
 
-def processes() -> dict[int, tuple[int, str]]:
-    """Every live process: its parent and its command."""
-    listed = subprocess.run(
-        ["ps", "-A", "-o", "pid=,ppid=,stat=,args="], capture_output=True, text=True, check=True
-    )
-    found = {}
-    for line in listed.stdout.splitlines():
-        pid, parent, state, command = line.split(None, 3)
-        if not state.startswith("Z"):
-            found[int(pid)] = (int(parent), command)
-    return found
+def family(process: int) -> list[psutil.Process]:
+    """The process and all below it."""
+    head = psutil.Process(process)
+    return [head, *head.children(recursive=True)]
 
 
-def descendants(pid: int) -> dict[int, str]:
-    """The process and all below it, with their commands."""
-    every = processes()
-    found = {pid: every[pid][1]}
-    pending = [pid]
-    while pending:
-        parent = pending.pop()
-        children = {child: command for child, (above, command) in every.items() if above == parent}
-        found |= children
-        pending += children
-    return found
-
-
-def living(of: dict[int, str]) -> dict[int, str]:
-    """Those of these processes that still live."""
-    every = processes()
-    return {pid: command for pid, command in of.items() if every.get(pid, (0, ""))[1] == command}
+def living(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
+    """Those that still live; a process that only waits to be taken notice of does not."""
+    return [each for each in processes if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]

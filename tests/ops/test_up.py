@@ -5,7 +5,7 @@ import signal
 from collections import defaultdict
 
 import pytest
-from machines import STOP_DEADLINE_S, Machine, descendants, living
+from machines import STOP_DEADLINE_S, Machine, family, living
 from routers import as_published, delivery_id, ends, read_all
 from waiting import wait_until
 from workload import EVENTS, SEED, SUBSCRIPTIONS, make_workload
@@ -46,8 +46,8 @@ def test_a_kill_in_the_middle_loses_nothing(up: Machine) -> None:
 
     wait_until(lambda: written() > workload.deliveries() // 10, 60, "the router is at work")
     assert up.process is not None
-    everything = descendants(up.process.pid)
-    assert sum("java" in command for command in everything.values()) == 2
+    everything = family(up.process.pid)
+    assert sum(each.name() == "java" for each in everything) == 2
     at_the_kill = written()
     up.process.kill()
     up.process.wait()
@@ -86,9 +86,9 @@ def _once(cluster: Cluster, outputs: list[str]) -> dict[str, Record]:
 def test_ctrl_c_stops_all_of_it(up: Machine) -> None:
     """Ctrl-C at a terminal, which signals the whole group, ends with 0 and leaves no process and no noise."""
     assert up.process is not None
-    everything = descendants(up.process.pid)
+    everything = family(up.process.pid)
     os.killpg(up.process.pid, signal.SIGINT)
     assert up.process.wait(STOP_DEADLINE_S) == 0, up.output
-    assert living(everything) == {}
+    assert living(everything) == []
     assert "Traceback" not in up.output and "WARN" not in up.output
     assert up.run("status").exit_code == 2

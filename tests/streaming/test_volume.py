@@ -1,13 +1,11 @@
 """Thousands of events, a fifth of them broken, and fifty subscriptions: exactly what the oracle says."""
 
-import os
-import signal
-import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Thread
 
+import psutil
 import pytest
 from pyspark.sql import SparkSession
 from routers import Site, delivery_id, ends, read_all
@@ -120,21 +118,12 @@ def test_the_job_never_restarted_and_counted_right(
 
 
 def kill_workers(spark: SparkSession) -> int:
-    """End every Python process below Spark's JVM: with them goes all that they kept in memory."""
-    listed = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
-    children: dict[int, list[int]] = defaultdict(list)
-    for line in listed.splitlines():
-        pid, parent = map(int, line.split())
-        children[parent].append(pid)
-    jvm = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
-    pending, found = list(children[jvm]), []
-    while pending:
-        pid = pending.pop()
-        found.append(pid)
-        pending += children[pid]
-    for pid in found:
-        os.kill(pid, signal.SIGKILL)
-    return len(found)
+    """End every Python worker, and with it all that it kept in memory; what they are forked from stays."""
+    jvm = psutil.Process(spark.sparkContext._gateway.proc.pid)  # type: ignore[union-attr]
+    workers = [worker for daemon in jvm.children() for worker in daemon.children()]
+    for worker in workers:
+        worker.kill()
+    return len(workers)
 
 
 @pytest.mark.parametrize(("shards", "disturbed"), [(1, False), (2, True), (4, False)])
