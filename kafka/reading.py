@@ -87,14 +87,15 @@ def read_to_end(cluster: Cluster, topic: str, *, hint: str, last: int | None = N
     """Every record of the topic up to where it ends now, or only the last ones."""
     consumer = open_topic(cluster, topic, from_beginning=last is None, hint=hint, last=last)
     try:
-        left = len(consumer.assignment())
+        # A topic that is being written to may come to its end more than once.
+        left = {(place.topic, place.partition) for place in consumer.assignment()}
         deadline = time.monotonic() + START_TIMEOUT_S
         while left:
             message = consumer.poll(POLL_S)
             if message is not None:
                 deadline = time.monotonic() + START_TIMEOUT_S
                 if _is_end(message):
-                    left -= 1
+                    left.discard((message.topic(), message.partition()))
                 else:
                     yield to_record(message)
             elif time.monotonic() > deadline:

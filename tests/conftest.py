@@ -5,6 +5,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import settings
 from machines import Machine, linked_home
 from pyspark.sql import SparkSession
 
-from branchline.kafka.cluster import Cluster
+from branchline.kafka.cluster import Cluster, read_properties
 from branchline.kafka.embedded import EmbeddedKafka
 from branchline.kafka.home import Home
 from branchline.kafka.jars import Jars, ensure_jars
@@ -43,31 +44,53 @@ def jars() -> Jars:
     return ensure_jars(Home.default(), print)
 
 
+_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_USER, _PASSWORD = "tester", 'quo"ted back\\slash'
+_ESCAPED = _PASSWORD.replace("\\", "\\\\").replace('"', '\\"')
+SECURED = {
+    "listener.security.protocol.map": "CLIENT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "sasl.mechanism.inter.broker.protocol": "PLAIN",
+    "listener.name.client.plain.sasl.jaas.config": (
+        f'{_PLAIN} required username="{_USER}" password="{_ESCAPED}" user_{_USER}="{_ESCAPED}";'
+    ),
+}
+"""The suite's Kafka lets nobody in without a password, so that every client here proves that it signs in."""
+
+
 @pytest.fixture(scope="session")
-def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     if request.config.getoption("--kafka") == "container":
-        # Imported here: it looks for a Docker engine, which need not be there.
-        from docker.errors import DockerException
-        from testcontainers.community.kafka import KafkaContainer
-
-        try:
-            container = KafkaContainer("confluentinc/cp-kafka:7.9.0").with_kraft()
-        except DockerException as error:
-            pytest.exit(f"--kafka container needs a Docker engine: {error}", returncode=2)
-        container.with_env("KAFKA_AUTO_CREATE_TOPICS_ENABLE", "false")
-        container.with_env("KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR", "1")
-        container.with_env("KAFKA_TRANSACTION_STATE_LOG_MIN_ISR", "1")
-        with container:
-            yield container.get_bootstrap_server()
+        with _container() as bootstrap:
+            yield Cluster(bootstrap)
         return
+    folder = tmp_path_factory.mktemp("kafka")
+    file = folder / "client.properties"
+    file.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+        f"sasl.username={_USER}\nsasl.password={_PASSWORD}\n"
+    )
+    client = read_properties(file)
     jars: Jars = request.getfixturevalue("jars")
-    with EmbeddedKafka(tmp_path_factory.mktemp("kafka"), jars, find_java()) as kafka:
-        yield kafka.bootstrap
+    with EmbeddedKafka(folder / "data", jars, find_java(), properties=SECURED, client=client) as kafka:
+        yield Cluster(kafka.bootstrap, client)
 
 
-@pytest.fixture(scope="session")
-def cluster(bootstrap: str) -> Cluster:
-    return Cluster(bootstrap)
+@contextmanager
+def _container() -> Iterator[str]:
+    # Imported here: it looks for a Docker engine, which need not be there.
+    from docker.errors import DockerException
+    from testcontainers.community.kafka import KafkaContainer
+
+    try:
+        container = KafkaContainer("confluentinc/cp-kafka:7.9.0").with_kraft()
+    except DockerException as error:
+        pytest.exit(f"--kafka container needs a Docker engine: {error}", returncode=2)
+    container.with_env("KAFKA_AUTO_CREATE_TOPICS_ENABLE", "false")
+    container.with_env("KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR", "1")
+    container.with_env("KAFKA_TRANSACTION_STATE_LOG_MIN_ISR", "1")
+    with container:
+        yield container.get_bootstrap_server()
 
 
 @pytest.fixture

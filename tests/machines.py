@@ -53,10 +53,11 @@ class Machine:
                 self.process = self.popen(*options, stdout=output, stderr=output)
 
     def end(self) -> None:
-        """End `up` by force, if it runs."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
+        """End `up`, if it runs, and all that it started."""
+        if self.process is not None and self.process.poll() is None:
+            everything = family(self.process.pid)
+            self.process.terminate()
+            psutil.wait_procs(everything, timeout=STOP_DEADLINE_S)
 
     def await_router(self) -> None:
         self._await(lambda: "router: running" in self.output, "the router runs")

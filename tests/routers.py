@@ -151,7 +151,7 @@ def read_all(
         for topic, number in ends(cluster, topics)
     ]
     consumer.assign(places)
-    records, left = [], len(places)
+    records, left = [], {(place.topic, place.partition) for place in places}
     try:
         deadline = time.monotonic() + 60
         while left:
@@ -161,7 +161,7 @@ def read_all(
                     records.append(to_record(message))
                 else:
                     assert message.error().code() == KafkaError._PARTITION_EOF
-                    left -= 1
+                    left.discard((message.topic(), message.partition()))
     finally:
         consumer.close()
     return records

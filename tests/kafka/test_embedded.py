@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -51,10 +52,7 @@ def java() -> Java:
 
 def is_alive(pid: int) -> bool:
     """Whether it runs: a zombie, which an orphan may become for a while, does not."""
-    state = subprocess.run(
-        ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True
-    ).stdout.strip()
-    return bool(state) and not state.startswith("Z")
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
 
 def start_owner(script: str, argument: Path) -> tuple[subprocess.Popen[str], int]:
@@ -179,8 +177,7 @@ def test_kept_process_follows_a_killed_keeper(tmp_path: Path) -> None:
     process = KeptProcess(["sleep", "60"], tmp_path / "out", 5)
     pid = process.pid
     assert pid is not None
-    keeper = int(subprocess.run(["ps", "-o", "ppid=", "-p", str(pid)], capture_output=True).stdout)
-    os.kill(keeper, signal.SIGKILL)
+    psutil.Process(psutil.Process(pid).ppid()).kill()
     wait_until(lambda: not is_alive(pid), 10, "the kept process ends after its keeper")
     process.stop()
 

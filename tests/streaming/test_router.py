@@ -10,9 +10,10 @@ from confluent_kafka.admin import NewTopic
 from pyspark.sql import SparkSession
 from routers import Site, as_published, delivery_id, running
 
+from branchline.kafka.admin import list_topics
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.dead_letters import retry_headers
-from branchline.kafka.errors import CheckpointDiffers
+from branchline.kafka.errors import CheckpointDiffers, ClusterUnreachable
 from branchline.kafka.listing import list_subscriptions
 from branchline.kafka.messages import encode_change
 from branchline.routing.codes import Code
@@ -235,3 +236,11 @@ def test_a_checkpoint_of_other_shards_or_layout_is_refused(
     monkeypatch.setattr(state, "LAYOUT_VERSION", state.LAYOUT_VERSION + 1)
     with pytest.raises(CheckpointDiffers, match="another layout"):
         RouterJob(spark, site.config(), lambda message: None).run(Event())
+
+
+def test_nobody_gets_in_without_the_password(cluster: Cluster) -> None:
+    """The suite's Kafka refuses a client without its properties: so all the others did sign in."""
+    if not cluster.properties:
+        pytest.skip("a Kafka in a container asks for no password")
+    with pytest.raises(ClusterUnreachable):
+        list_topics(Cluster(cluster.bootstrap), timeout_s=2)
