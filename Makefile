@@ -52,7 +52,7 @@ soak-properties: setup ## run the property tests with 3,000 fresh examples each:
 	@HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -m "not kafka and not spark and not slow" --timeout 1800 $(PYTEST_ARGS)
 
 soak-spine: setup ## 10,000 events, 50 subscriptions, a killed driver, killed workers, 1, 2 and 4 shards
-	@BRANCHLINE_TEST_EVENTS=10000 $(BIN)/python -m pytest tests/streaming/test_volume.py tests/ops/test_up.py -v $(PYTEST_ARGS)
+	@BRANCHLINE_TEST_EVENTS=10000 $(BIN)/python -m pytest tests/streaming/test_volume.py tests/ops/test_up.py -q -s $(PYTEST_ARGS)
 
 check: setup ## lint, formatting and types
 	@$(BIN)/ruff check
