@@ -20,7 +20,7 @@ from branchline.kafka.jars import Jars, ensure_jars
 from branchline.kafka.java import find_java
 
 # Every day few examples, the same ones each time; `make soak-properties` draws many and new ones.
-settings.register_profile("everyday", max_examples=30, deadline=None, derandomize=True, database=None)
+settings.register_profile("everyday", max_examples=25, deadline=None, derandomize=True, database=None)
 settings.register_profile("soak", max_examples=3_000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "everyday"))
 

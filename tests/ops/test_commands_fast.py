@@ -224,6 +224,7 @@ def test_a_broken_file_of_subscriptions_is_refused_whole(
     assert says in result.stderr and str(file) in result.stderr
 
 
+@pytest.mark.slow
 def test_one_up_for_a_home_is_found_while_it_lives(home: Home) -> None:
     """Its address is known from the announcement to the end; what is left in the file then says nothing."""
     assert running_bootstrap(home) is None

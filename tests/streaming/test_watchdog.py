@@ -3,9 +3,12 @@
 import subprocess
 import sys
 
+import pytest
 from waiting import wait_until
 
 from branchline.streaming import watchdog
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_process_that_hangs_is_ended_when_its_owner_is_gone() -> None:
