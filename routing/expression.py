@@ -5,6 +5,7 @@ that mean the same text for text are equal and hash alike. As in evaluation, 1 e
 AND and OR are n-ary, so a long chain of them is flat and depth counts only real nesting.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -26,13 +27,14 @@ class Operator(StrEnum):
     GE = ">="
 
 
-class _TypedEquality:
+class _TypedEquality(ABC):
     """Equality and hash over typed literals: in Python True equals 1, and `a = true` would equal `a = 1`."""
 
     __slots__ = ()
 
+    @abstractmethod
     def _key(self) -> tuple[object, ...]:
-        raise NotImplementedError
+        """What makes two constraints equal."""
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self) or not isinstance(other, _TypedEquality):

@@ -6,6 +6,17 @@ goes wrong easily: names with dots and quotes, keywords, true against 1, integer
 
 from hypothesis import strategies as st
 
+from branchline.kafka.record import Headers, Place
+from branchline.routing.control import (
+    Change,
+    Ended,
+    Forgotten,
+    Identity,
+    Number,
+    Operation,
+    Request,
+    Subscribed,
+)
 from branchline.routing.expression import (
     And,
     Anything,
@@ -96,18 +107,6 @@ def events(
     """An event's attributes: objects within objects, arrays, nulls, and names that are missing."""
     return st.dictionaries(names, values(names, arrays), max_size=4)
 
-
-from branchline.kafka.record import Headers, Place  # noqa: E402
-from branchline.routing.control import (  # noqa: E402
-    Change,
-    Ended,
-    Forgotten,
-    Identity,
-    Number,
-    Operation,
-    Request,
-    Subscribed,
-)
 
 BROKERS = ("dublin", "virginia")
 SUBSCRIBERS = ("alice", "bob", "carol")
