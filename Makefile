@@ -48,7 +48,7 @@ test: setup check ## run all checks and tests
 test-fast: setup ## run the tests that need no Java: seconds
 	@$(BIN)/python -m pytest -m "not kafka and not spark and not slow" $(PYTEST_ARGS)
 
-soak-properties: setup ## run the property tests with 3,000 fresh examples each: some minutes
+soak-properties: setup ## run the property tests with 1,000 fresh examples each: a quarter of an hour
 	@HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -m "not kafka and not spark and not slow" --timeout 1800 $(PYTEST_ARGS)
 
 soak-spine: setup ## 10,000 events, 50 subscriptions, a killed driver, killed workers, 1, 2 and 4 shards

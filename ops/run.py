@@ -95,6 +95,8 @@ def up(
             kafka = start_kafka(stack, jars, report, data or home.kafka, home.make(home.logs), port)
             cluster = Cluster(kafka.bootstrap)
             announce(kafka.bootstrap)
+            report('next, in another terminal: branchline subscribe alice "price < 100"')
+            report("Ctrl-C here stops all of it")
         run_router(stack, home, jars, cluster, report, home.logs / "spark.log", kafka, **job)
 
 

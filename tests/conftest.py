@@ -21,7 +21,7 @@ from branchline.kafka.java import find_java
 
 # Every day few examples, the same ones each time; `make soak-properties` draws many and new ones.
 settings.register_profile("everyday", max_examples=25, deadline=None, derandomize=True, database=None)
-settings.register_profile("soak", max_examples=3_000, deadline=None)
+settings.register_profile("soak", max_examples=1_000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "everyday"))
 
 # Every Java of the suite lives for a minute: the optimising compiler would only take its time away.
