@@ -21,12 +21,11 @@ import contextlib
 import fcntl
 import json
 import re
-import socket
 import subprocess
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -38,8 +37,8 @@ from branchline.kafka.errors import KafkaDataInUse, KafkaFailed
 from branchline.kafka.jars import Jars
 from branchline.kafka.java import Java
 from branchline.kafka.keeper import KeptProcess
+from branchline.kafka.kraft import ADDRESS, Ports, escape, free_ports, is_free, server_properties
 
-ADDRESS = "127.0.0.1"
 START_DEADLINE_S = 60  # 5 s on an idle machine with two cores
 STOP_DEADLINE_S = 15  # 1-3 s as a rule; Kafka itself would try for five minutes
 PORT_ATTEMPTS = 4  # another program may take a port between our look and Kafka's bind
@@ -53,12 +52,6 @@ _EXCEPTION = re.compile(
 
 class _PortTaken(Exception):
     """Somebody was faster; the next attempt takes other ports."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Ports:
-    client: int
-    controller: int
 
 
 class EmbeddedKafka:
@@ -84,7 +77,7 @@ class EmbeddedKafka:
         self._heap_mb = heap_mb
         self._properties = dict(properties or {})
         self._client = dict(client or {})
-        self._ports: _Ports | None = None
+        self._ports: Ports | None = None
         self._owner_lock: IO[str] | None = None
         self._process: KeptProcess | None = None
         self._log_start = 0
@@ -186,26 +179,26 @@ class EmbeddedKafka:
             f"Another Kafka runs on {self.data_dir}.", hint="Stop it first, or choose another data folder."
         )
 
-    def _choose_ports(self, again: bool) -> _Ports:
+    def _choose_ports(self, again: bool) -> Ports:
         last = None
         with contextlib.suppress(OSError, ValueError, TypeError):  # none yet, or not ours: any will do
-            last = _Ports(**json.loads((self.data_dir / "ports.json").read_text()))
-        client, controller = _free_ports(2)
+            last = Ports(**json.loads((self.data_dir / "ports.json").read_text()))
+        client, controller = free_ports(2)
         if again and last is not None:
-            client = last.client if _is_free(last.client) else client
-            controller = last.controller if _is_free(last.controller) else controller
+            client = last.client if is_free(last.client) else client
+            controller = last.controller if is_free(last.controller) else controller
         if self._port is not None:
-            if not _is_free(self._port):
+            if not is_free(self._port):
                 raise KafkaFailed(
                     f"Port {self._port} is taken.", hint="Choose another port, or leave it out."
                 )
             client = self._port
-        return _Ports(client, controller)
+        return Ports(client, controller)
 
-    def _write_properties(self, ports: _Ports) -> None:
+    def _write_properties(self, ports: Ports) -> None:
         lines = [
-            f"{name}={_escape(value)}"
-            for name, value in (_server_properties(self.data_dir / "log", ports) | self._properties).items()
+            f"{name}={escape(value)}"
+            for name, value in (server_properties(self.data_dir / "log", ports) | self._properties).items()
         ]
         path = self.data_dir / "server.properties"
         path.touch(mode=0o600)
@@ -244,7 +237,7 @@ class EmbeddedKafka:
             *main,
         ]
 
-    def _await_ready(self, ports: _Ports) -> None:
+    def _await_ready(self, ports: Ports) -> None:
         meta = (self.data_dir / "log" / "meta.properties").read_text().splitlines()
         cluster_id = next(line.removeprefix("cluster.id=") for line in meta if line.startswith("cluster.id="))
         quiet = {"log_level": 0, "socket.timeout.ms": 5000, "reconnect.backoff.max.ms": 200}
@@ -256,7 +249,7 @@ class EmbeddedKafka:
             if not self.is_running():
                 raise self._early_exit()
             if admin is None:
-                if _is_free(ports.client):
+                if is_free(ports.client):
                     return False  # asking librdkafka now would only make it back off
                 admin = AdminClient({**quiet, **self._client, "bootstrap.servers": self.bootstrap})
             try:
@@ -287,67 +280,6 @@ class EmbeddedKafka:
             return self._data_in_use()
         log = self.log_file if fresh.strip() else self._output_file
         return KafkaFailed(f"Kafka ended while it was starting: {_reason(lines)}", log=log)
-
-
-def _server_properties(log_dir: Path, ports: _Ports) -> dict[str, str]:
-    return {
-        "process.roles": "broker,controller",
-        "node.id": "1",
-        "listeners": f"CLIENT://{ADDRESS}:{ports.client},CONTROLLER://{ADDRESS}:{ports.controller}",
-        "advertised.listeners": f"CLIENT://{ADDRESS}:{ports.client}",
-        "listener.security.protocol.map": "CLIENT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-        "inter.broker.listener.name": "CLIENT",
-        "controller.listener.names": "CONTROLLER",
-        # Named here and not kept in the data, so that the port may change.
-        "controller.quorum.voters": f"1@{ADDRESS}:{ports.controller}",
-        "log.dirs": str(log_dir),
-        "auto.create.topics.enable": "false",
-        # After a crash the controller holds the old registration until its session ends, and the start
-        # waits for that: 9 s by default.
-        "broker.session.timeout.ms": "4000",
-        "broker.heartbeat.interval.ms": "1000",
-        "group.initial.rebalance.delay.ms": "0",  # there is nobody to wait for
-        "default.replication.factor": "1",
-        "min.insync.replicas": "1",
-        "offsets.topic.replication.factor": "1",
-        "offsets.topic.num.partitions": "1",
-        "transaction.state.log.replication.factor": "1",
-        "transaction.state.log.min.isr": "1",
-        "transaction.state.log.num.partitions": "1",
-        "share.coordinator.state.topic.replication.factor": "1",
-        "share.coordinator.state.topic.min.isr": "1",
-        "share.coordinator.state.topic.num.partitions": "1",
-        "log.cleaner.dedupe.buffer.size": str(4 << 20),  # 128 MB by default: half of our heap
-    }
-
-
-def _escape(value: str) -> str:
-    """A value as Java reads it back from a properties file: ASCII, and escapes for all the rest."""
-    units = value.encode("utf-16-be")
-    codes = [int.from_bytes(units[i : i + 2], "big") for i in range(0, len(units), 2)]
-    return "".join(
-        chr(code) if 0x21 <= code < 0x7F and chr(code) != "\\" else f"\\u{code:04x}" for code in codes
-    )
-
-
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:  # all open at once, so that they differ
-            each.bind((ADDRESS, 0))
-        return [each.getsockname()[1] for each in sockets]
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(
-            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
-        )  # as Java does: old connections do not count
-        try:
-            probe.bind((ADDRESS, port))
-        except OSError:
-            return False
-        return True
 
 
 def _reason(lines: list[str]) -> str:

@@ -5,9 +5,7 @@ each piece of the tree is made as soon as its text is complete, so no text, howe
 stack. Depth is counted on the way: AND and OR within their like are one level, redundant parentheses are
 none, and NOT is one, also the NOT of `NOT IN` and `IS NOT NULL`.
 
-What lark cannot parse becomes an error that says in words what was expected, and where. `write` is the
-inverse of `read`: whatever `read` gives is read again from what `write` makes of it. That text may be
-longer than the one first read (blanks, 1e15 written out), so close to FILTER_MAX_BYTES it may not fit.
+What lark cannot parse becomes an error that says in words what was expected, and where.
 """
 
 import math
@@ -37,12 +35,13 @@ from branchline.routing.expression import (
     Path,
 )
 from branchline.routing.spellings.errors import FilterError, Words, clipped, in_words, place
+from branchline.routing.spellings.sql_text import KEYWORDS, write
 from branchline.routing.values import kind
 
-_KEYWORDS = frozenset({"AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "IS", "NULL", "TRUE", "FALSE"})
+__all__ = ["read", "write"]
 
 _WORDS: Words = (
-    (_KEYWORDS | {"NAME", "QUOTED"}, "a name"),
+    (KEYWORDS | {"NAME", "QUOTED"}, "a name"),
     (
         frozenset({"NAME", "QUOTED", "NUMBER", "STRING", "TRUE", "FALSE", "NOT", "LPAR"}),
         "a condition such as price > 5",
@@ -84,55 +83,6 @@ def read(text: str) -> Expression:
     except UnexpectedInput as error:
         raise _explained(error, text) from None
     return node.expression
-
-
-def write(expression: Expression) -> str:
-    """The expression's text. Recursion is bounded by FILTER_MAX_DEPTH."""
-    match expression:
-        case Anything():
-            return "TRUE"
-        case And(terms):
-            return " AND ".join(_within(term, And | Or) for term in terms) or "TRUE"
-        case Or(terms):
-            return " OR ".join(_within(term, Or) for term in terms) or "NOT TRUE"
-        case Not(Between() | In() | Like() | IsNull() as constraint):
-            return _write_constraint(constraint, "NOT ")
-        case Not(term):
-            return f"NOT {_within(term, And | Or)}"
-        case constraint:
-            return _write_constraint(constraint, "")
-
-
-def _within(term: Expression, looser: Any) -> str:
-    return f"({write(term)})" if isinstance(term, looser) else write(term)
-
-
-def _write_constraint(constraint: Constraint, negation: str) -> str:
-    path = ".".join(_write_name(name) for name in constraint.path)
-    match constraint:
-        case Comparison(_, operator, value):
-            return f"{path} {operator} {_write_literal(value)}"
-        case Between(_, low, high):
-            return f"{path} {negation}BETWEEN {_write_literal(low)} AND {_write_literal(high)}"
-        case In(_, values):
-            return f"{path} {negation}IN ({', '.join(map(_write_literal, values))})"
-        case Like(_, pattern):
-            return f"{path} {negation}LIKE {_write_literal(pattern)}"
-        case IsNull():
-            return f"{path} IS {negation}NULL"
-
-
-def _write_name(name: str) -> str:
-    # Outside ASCII, Python's identifiers are not quite the grammar's; quotes are always right.
-    if name.isascii() and name.isidentifier() and name.upper() not in _KEYWORDS:
-        return name
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _write_literal(value: Literal) -> str:
-    if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
-    return str(value).upper() if isinstance(value, bool) else repr(value)
 
 
 class _Node(NamedTuple):
@@ -309,7 +259,7 @@ def _strange(character: str) -> str:
 def _hint(token: Token, accepts: set[str]) -> str:
     if token.type == "NULL" and accepts & {"STRING", "NUMBER"}:
         return "; nothing equals NULL: write IS NULL or IS NOT NULL"
-    if token.type in _KEYWORDS and "NAME" in accepts:
+    if token.type in KEYWORDS and "NAME" in accepts:
         return f'; as a name it is written "{token}"'
     if token.type in ("NAME", "QUOTED") and "STRING" in accepts:
         return "; text stands in single quotes"

@@ -1,0 +1,75 @@
+"""What the one-node server is told: its ports on this machine, and its properties."""
+
+import contextlib
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+ADDRESS = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    client: int
+    controller: int
+
+
+def server_properties(log_dir: Path, ports: Ports) -> dict[str, str]:
+    return {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "listeners": f"CLIENT://{ADDRESS}:{ports.client},CONTROLLER://{ADDRESS}:{ports.controller}",
+        "advertised.listeners": f"CLIENT://{ADDRESS}:{ports.client}",
+        "listener.security.protocol.map": "CLIENT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "CLIENT",
+        "controller.listener.names": "CONTROLLER",
+        # Named here and not kept in the data, so that the port may change.
+        "controller.quorum.voters": f"1@{ADDRESS}:{ports.controller}",
+        "log.dirs": str(log_dir),
+        "auto.create.topics.enable": "false",
+        # After a crash the controller holds the old registration until its session ends, and the start
+        # waits for that: 9 s by default.
+        "broker.session.timeout.ms": "4000",
+        "broker.heartbeat.interval.ms": "1000",
+        "group.initial.rebalance.delay.ms": "0",  # there is nobody to wait for
+        "default.replication.factor": "1",
+        "min.insync.replicas": "1",
+        "offsets.topic.replication.factor": "1",
+        "offsets.topic.num.partitions": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "transaction.state.log.num.partitions": "1",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+        "share.coordinator.state.topic.num.partitions": "1",
+        "log.cleaner.dedupe.buffer.size": str(4 << 20),  # 128 MB by default: half of our heap
+    }
+
+
+def escape(value: str) -> str:
+    """A value as Java reads it back from a properties file: ASCII, and escapes for all the rest."""
+    units = value.encode("utf-16-be")
+    codes = [int.from_bytes(units[i : i + 2], "big") for i in range(0, len(units), 2)]
+    return "".join(
+        chr(code) if 0x21 <= code < 0x7F and chr(code) != "\\" else f"\\u{code:04x}" for code in codes
+    )
+
+
+def free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:  # all open at once, so that they differ
+            each.bind((ADDRESS, 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(
+            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
+        )  # as Java does: old connections do not count
+        try:
+            probe.bind((ADDRESS, port))
+        except OSError:
+            return False
+        return True
