@@ -94,7 +94,7 @@ class RouterJob:
                 failures += 1
             # A cluster that cannot be reached refuses nothing: its batch waits, however long.
             error = unreachable or error
-            pause_s = min(RETRY_FIRST_S * 2 ** min(failures, FAILURES_MOST), RETRY_MOST_S)
+            pause_s = min(RETRY_FIRST_S * 2 ** max(failures - 1, 0), RETRY_MOST_S)
             if failures >= FAILURES_MOST:
                 raise JobFailed(
                     f"the router failed {failures} times in a row: {error}",
