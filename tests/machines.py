@@ -4,13 +4,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psutil
 from click.testing import CliRunner, Result
+from processes import family
 from waiting import wait_until
 from workload import EVENTS
 
@@ -100,14 +100,3 @@ def linked_home(root: Path) -> Home:
     root.mkdir()
     (root / "jars").symlink_to(Home.default().jars)
     return Home(root)
-
-
-def family(process: int) -> list[psutil.Process]:
-    """The process and all below it."""
-    head = psutil.Process(process)
-    return [head, *head.children(recursive=True)]
-
-
-def living(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
-    """Those that still live; a process that only waits to be taken notice of does not."""
-    return [each for each in processes if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]

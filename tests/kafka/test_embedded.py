@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from processes import pid_is_alive
 from waiting import wait_until
 
 from branchline.kafka.embedded import EmbeddedKafka
@@ -48,11 +49,6 @@ def jars() -> Jars:
 @pytest.fixture(scope="module")
 def java() -> Java:
     return find_java()
-
-
-def is_alive(pid: int) -> bool:
-    """Whether it runs: a zombie, which an orphan may become for a while, does not."""
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
 
 def start_owner(script: str, argument: Path) -> tuple[subprocess.Popen[str], int]:
@@ -97,7 +93,7 @@ def test_data_and_address_survive_a_restart(tmp_path: Path, jars: Jars, java: Ja
             EmbeddedKafka(kafka.data_dir, jars, java).start()
         assert kafka.is_running()  # the refused one has not hurt it
         del admin
-    assert not is_alive(first)
+    assert not pid_is_alive(first)
     assert not kafka.is_running()
     assert "INFO" in kafka.log_file.read_text()
 
@@ -107,7 +103,7 @@ def test_data_and_address_survive_a_restart(tmp_path: Path, jars: Jars, java: Ja
     assert kafka.bootstrap == bootstrap
     assert read_first(bootstrap, "orders") == b"kept"
     kafka.kill()
-    assert not is_alive(second)
+    assert not pid_is_alive(second)
     assert kafka.pid is None
 
 
@@ -116,10 +112,10 @@ def test_data_and_address_survive_a_restart(tmp_path: Path, jars: Jars, java: Ja
 def test_killed_owner_takes_java_along(tmp_path: Path, jars: Jars) -> None:
     """SIGKILL lets the owner do nothing more; the keeper ends Java, cleanly."""
     owner, pid = start_owner(OWNER, tmp_path)
-    assert is_alive(pid)
+    assert pid_is_alive(pid)
     owner.kill()
     owner.communicate()
-    wait_until(lambda: not is_alive(pid), 20, "Java ends after its owner")
+    wait_until(lambda: not pid_is_alive(pid), 20, "Java ends after its owner")
     assert "shut down" in (tmp_path / "kafka.log").read_text()
 
 
@@ -141,9 +137,9 @@ def test_kept_process_ends_on_stop_and_on_kill(tmp_path: Path) -> None:
     for end in (KeptProcess.stop, KeptProcess.kill):
         process = KeptProcess(["sleep", "60"], tmp_path / "out", 5)
         assert process.pid is not None
-        assert is_alive(process.pid)
+        assert pid_is_alive(process.pid)
         end(process)
-        assert not is_alive(process.pid)
+        assert not pid_is_alive(process.pid)
         assert not process.is_running()
         end(process)  # once more does no harm
 
@@ -157,7 +153,7 @@ def test_kept_process_that_will_not_stop_is_killed(tmp_path: Path) -> None:
     assert process.pid is not None
     wait_until(ready.exists, 10, "the trap is set")
     process.stop()
-    assert not is_alive(process.pid)
+    assert not pid_is_alive(process.pid)
 
 
 @pytest.mark.slow
@@ -167,7 +163,7 @@ def test_kept_process_follows_its_owner(tmp_path: Path, number: signal.Signals) 
     owner, pid = start_owner(OWNER_OF_SLEEP, tmp_path / "out")
     os.killpg(owner.pid, number)
     owner.communicate()
-    wait_until(lambda: not is_alive(pid), 10, "the kept process ends after its owner")
+    wait_until(lambda: not pid_is_alive(pid), 10, "the kept process ends after its owner")
 
 
 @pytest.mark.slow
@@ -178,7 +174,7 @@ def test_kept_process_follows_a_killed_keeper(tmp_path: Path) -> None:
     pid = process.pid
     assert pid is not None
     psutil.Process(psutil.Process(pid).ppid()).kill()
-    wait_until(lambda: not is_alive(pid), 10, "the kept process ends after its keeper")
+    wait_until(lambda: not pid_is_alive(pid), 10, "the kept process ends after its keeper")
     process.stop()
 
 

@@ -5,7 +5,8 @@ import signal
 from collections import defaultdict
 
 import pytest
-from machines import STOP_DEADLINE_S, Machine, family, living
+from machines import STOP_DEADLINE_S, Machine
+from processes import family, living, named
 from routers import as_published, delivery_id, ends, read_all
 from waiting import wait_until
 from workload import EVENTS, SEED, SUBSCRIPTIONS, make_workload
@@ -47,7 +48,7 @@ def test_a_kill_in_the_middle_loses_nothing(up: Machine) -> None:
     wait_until(lambda: written() > workload.deliveries() // 10, 60, "the router is at work")
     assert up.process is not None
     everything = family(up.process.pid)
-    assert sum(each.name() == "java" for each in everything) == 2
+    assert len(named(everything, "java")) == 2
     at_the_kill = written()
     up.process.kill()
     up.process.wait()

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
 
@@ -126,7 +127,8 @@ def kill_workers(spark: SparkSession) -> int:
     jvm = psutil.Process(spark.sparkContext._gateway.proc.pid)  # type: ignore[union-attr]
     workers = [worker for daemon in jvm.children() for worker in daemon.children()]
     for worker in workers:
-        worker.kill()
+        with suppress(psutil.NoSuchProcess):
+            worker.kill()
     return len(workers)
 
 
