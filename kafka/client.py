@@ -24,11 +24,11 @@ from branchline.kafka import headers as bl
 from branchline.kafka.admin import list_topics
 from branchline.kafka.asking import Answer, ask
 from branchline.kafka.cluster import Cluster
-from branchline.kafka.errors import ConfigError, PublishFailed, TopicMissing
+from branchline.kafka.errors import PublishFailed, TopicMissing
 from branchline.kafka.messages import DEFAULT_ID
 from branchline.kafka.reading import follow, open_topic
 from branchline.kafka.record import Headers, Record
-from branchline.kafka.topics import Topics, is_name
+from branchline.kafka.topics import Topics, check_name
 from branchline.routing.control import Operation, Request, Status
 
 __all__ = ["Delivered", "Publisher", "Subscriber"]
@@ -47,7 +47,7 @@ class Publisher:
         self, cluster: Cluster | str, *, namespace: str = "branchline", broker: str = "main"
     ) -> None:
         self._cluster = Cluster(cluster) if isinstance(cluster, str) else cluster
-        self._topic = Topics(namespace).entry(_checked("broker", broker))
+        self._topic = Topics(namespace).entry(check_name("broker", broker))
         self._failures: list[str] = []
         self.published = 0
         # Asked now: a producer would only find out by a time-out.
@@ -136,7 +136,7 @@ class Subscriber:
         self._cluster = Cluster(cluster) if isinstance(cluster, str) else cluster
         self._topics = Topics(namespace)
         self._home = home
-        self.name = _checked("subscriber", name)
+        self.name = check_name("subscriber", name)
 
     def subscribe(
         self,
@@ -152,14 +152,14 @@ class Subscriber:
         Returns once the subscription is as far as `wait` says; everything published after it is
         in force is owed.
         """
-        request = Request(Operation.SUBSCRIBE, self.name, _checked("id", id), self._home, spelling, filter)
+        request = Request(Operation.SUBSCRIBE, self.name, check_name("id", id), self._home, spelling, filter)
         return self._ask(request, wait, timeout_s)
 
     def unsubscribe(
         self, id: str = DEFAULT_ID, *, wait: bool = True, timeout_s: float = 30.0
     ) -> Answer | None:
         """End the subscription of that id."""
-        request = Request(Operation.UNSUBSCRIBE, self.name, _checked("id", id), self._home)
+        request = Request(Operation.UNSUBSCRIBE, self.name, check_name("id", id), self._home)
         return self._ask(request, Status.ENDED if wait else None, timeout_s)
 
     def events(self, *, from_beginning: bool = True) -> Iterator[Delivered]:
@@ -215,12 +215,3 @@ def _is_new(seen: OrderedDict[str, None], delivery_id: str) -> bool:
     if len(seen) > REPEAT_WINDOW:
         seen.popitem(last=False)
     return True
-
-
-def _checked(what: str, name: str) -> str:
-    if not is_name(name):
-        raise ConfigError(
-            f"{what} {name!r} is not allowed as a name",
-            hint='use 1 to 63 of a-z, 0-9 and "-", not beginning with "-"',
-        )
-    return name

@@ -6,6 +6,8 @@
 import re
 from dataclasses import dataclass, field
 
+from branchline.kafka.errors import ConfigError
+
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 """Brokers, subscribers and subscription ids: no dot, so that a topic's name reads back without doubt."""
 
@@ -17,6 +19,16 @@ DAY_MS = 24 * 60 * 60 * 1000
 def is_name(text: str) -> bool:
     """Whether the text may name a broker, a subscriber or a subscription."""
     return NAME.fullmatch(text) is not None
+
+
+def check_name(what: str, text: str) -> str:
+    """The text, if it may be the name of a broker, a subscriber or a subscription; else a ConfigError."""
+    if not is_name(text):
+        raise ConfigError(
+            f"{what} {text!r} is not allowed as a name",
+            hint='use 1 to 63 of a-z, 0-9 and "-", not beginning with "-"',
+        )
+    return text
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,10 @@ from branchline.kafka.dead_letters import DeadLetter, decode_dead_letter, retry_
 from branchline.kafka.errors import ConfigError, PublishFailed, TopicMissing
 from branchline.kafka.listing import NO_NAMESPACE
 from branchline.kafka.reading import read_to_end
-from branchline.kafka.topics import Topics
+from branchline.kafka.topics import Topics, check_name
 from branchline.ops.output import emit, readable, say, table
 from branchline.ops.settings import (
     BROKER,
-    check_broker,
     cluster_options,
     find_cluster,
     json_option,
@@ -135,7 +134,7 @@ def retry(
       branchline dead-letters retry 17 18
     """
     cluster, topics = find_cluster(bootstrap, client_properties), make_topics(namespace)
-    if topics.broker(check_broker(broker)) not in list_topics(cluster):
+    if topics.broker(check_name("broker", broker)) not in list_topics(cluster):
         raise TopicMissing(f"there is no broker {broker} at {cluster.bootstrap}", hint=NO_NAMESPACE)
     letters = _chosen(cluster, topics, tuple(dict.fromkeys(numbers)))
     for letter in letters:

@@ -13,13 +13,12 @@ from branchline.kafka.errors import BranchlineError
 from branchline.kafka.home import Home
 from branchline.kafka.jars import ensure_jars, find_jars
 from branchline.kafka.java import find_java
-from branchline.kafka.topics import Topics
+from branchline.kafka.topics import Topics, check_name
 from branchline.ops.output import emit, say
 from branchline.ops.running import running_bootstrap
 from branchline.ops.settings import (
     BROKER,
     NoCluster,
-    check_broker,
     cluster_options,
     find_cluster,
     json_option,
@@ -83,7 +82,7 @@ def doctor(
     """
     failed = False
     topics = make_topics(namespace)
-    check_broker(broker)
+    check_name("broker", broker)
     for check in examine(lambda: find_cluster(bootstrap, client_properties), topics, broker):
         failed |= check.state == FAILED
         if as_json:

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException
 from branchline.kafka.cluster import Cluster, read_properties
 from branchline.kafka.errors import ConfigError
 from branchline.kafka.home import Home
-from branchline.kafka.topics import Topics, is_name
+from branchline.kafka.topics import Topics
 from branchline.ops.output import JSON_ASKED
 from branchline.ops.reaching import check_reachable
 from branchline.ops.running import running_bootstrap
@@ -115,13 +115,3 @@ def make_topics(namespace: str) -> Topics:
         return Topics(namespace)
     except ValueError as error:
         raise ConfigError(str(error), hint="check --namespace") from None
-
-
-def check_broker(name: str) -> str:
-    """The broker's name, if it is one."""
-    if not is_name(name):
-        raise ConfigError(
-            f"broker {name!r} is not allowed as a name",
-            hint='use 1 to 63 of a-z, 0-9 and "-", not beginning with "-"',
-        )
-    return name

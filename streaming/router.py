@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from branchline.kafka.admin import ensure_topics
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import CheckpointDiffers, ConfigError
-from branchline.kafka.topics import Topics, is_name
+from branchline.kafka.topics import Topics, check_name
 from branchline.streaming.columns import OUTPUT
 from branchline.streaming.files import read_text, write_text
 from branchline.streaming.operator import RouterOperator
@@ -40,11 +40,7 @@ class RouterConfig:
     max_events_per_batch: int = 20_000
 
     def __post_init__(self) -> None:
-        if not is_name(self.broker):
-            raise ConfigError(
-                f"broker name {self.broker!r} is not allowed",
-                hint='use 1 to 63 of a-z, 0-9 and "-", not beginning with "-"',
-            )
+        check_name("broker", self.broker)
         for name, value, most in (
             ("shards", self.shards, MAX_SHARDS),
             ("max_events_per_batch", self.max_events_per_batch, 10_000_000),
