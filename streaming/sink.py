@@ -63,7 +63,7 @@ _producers: dict[Cluster, Producer] = {}
 """One producer per worker process and cluster: connecting costs more than a batch."""
 
 
-_alone: set[tuple[Cluster, str]] = set()
+_alone: dict[Cluster, set[str]] = {}
 """Topics that refused a batch: from then on their records are written one by one, so that a refusal hits
 nobody else's and order is kept. Before that first time it may not be: what followed was written already."""
 
@@ -91,8 +91,13 @@ def sink(cluster: Cluster, namespace: str) -> Callable[[Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    record: Record
+    """A delivery that its topic did not take, and why."""
+
     topic: str
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    delivery: str
     code: int | None
     reason: str
 
@@ -104,6 +109,7 @@ class _Writer:
         self._cluster = cluster
         self._topics = topics
         self._producer = _producer(cluster)
+        self._alone = _alone.setdefault(cluster, set())
         self._to_create: list[str] = []
         self._no_topic: dict[str, str] = {}
         self._refused: list[_Refusal] = []
@@ -139,10 +145,9 @@ class _Writer:
     def _try_alone(self, refusal: _Refusal) -> None:
         """Write a refused record by itself: Kafka refuses whole batches for one record in them."""
         if refusal.code in BATCH_REFUSALS:
-            record, topic = refusal.record, refusal.topic
-            _alone.add((self._cluster, topic))
-            report = partial(self._report, record, topic)
-            self._produce(topic, record.key, record.value, record.headers, report)
+            self._alone.add(refusal.topic)
+            record = (refusal.topic, refusal.key, refusal.value, refusal.headers)
+            self._produce(*record, partial(self._report, *record, refusal.delivery))
             self._flush()
             if not self._refused:
                 return
@@ -152,17 +157,15 @@ class _Writer:
     def _write(
         self, topic: str, key: bytes | None, value: bytes | None, headers: Headers, delivery: str | None
     ) -> None:
-        found = bl.read_delivery_id(delivery) if delivery is not None else None
-        report = None
-        if found is not None:
-            record = Record(found[0], key, value, headers)
-            if topic in self._no_topic:
-                self._refused.append(_Refusal(record, topic, None, self._no_topic[topic]))
-                return
-            report = partial(self._report, record, topic)
-        self._produce(topic, key, value, headers, report or self._report_fatal)
-        if (self._cluster, topic) in _alone:
-            self._flush()
+        record = (topic, key, value, headers)
+        if delivery is None:
+            self._produce(*record, self._report_fatal)
+        elif topic in self._no_topic:
+            self._refused.append(_Refusal(*record, delivery, None, self._no_topic[topic]))
+        else:
+            self._produce(*record, partial(self._report, *record, delivery))
+            if topic in self._alone:
+                self._flush()
 
     def _produce(
         self,
@@ -184,11 +187,20 @@ class _Writer:
                 report(error.args[0], None)
                 return
 
-    def _report(self, record: Record, topic: str, error: KafkaError | None, message: Message | None) -> None:
+    def _report(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers,
+        delivery: str,
+        error: KafkaError | None,
+        message: Message | None,
+    ) -> None:
         if error is None:
             return
         if error.code() in REFUSALS:
-            self._refused.append(_Refusal(record, topic, error.code(), error.str()))
+            self._refused.append(_Refusal(topic, key, value, headers, delivery, error.code(), error.str()))
         else:
             self._failure = f"{topic}: {error.str()}"
 
@@ -197,8 +209,12 @@ class _Writer:
             self._failure = f"{message.topic() if message else 'a record'}: {error.str()}"
 
     def _divert(self, refusal: _Refusal) -> None:
+        found = bl.read_delivery_id(refusal.delivery)
+        assert found is not None, "our own ids read back"
+        origin, subscriber = found
         rejection = Rejection(Code.OUTPUT_REFUSED, f"{refusal.topic} refused the record: {refusal.reason}")
-        letter = encode_dead_letter(refusal.record, rejection, owed_to(self._topics.named(refusal.topic)))
+        record = Record(origin, refusal.key, refusal.value, refusal.headers)
+        letter = encode_dead_letter(record, rejection, owed_to(subscriber))
         self._produce(self._topics.dead_letters, *letter, self._report_fatal)
         self.diverted += 1
 
