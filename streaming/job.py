@@ -62,7 +62,9 @@ class RouterJob:
         self._batch_ms: int | None = None
         self._subscriptions: int | None = None
         self._restarts = 0
-        self._told = (0.0, -1)
+        self._positions: dict[str, dict[str, int]] = {}
+        """The next offset of each partition that the query reads, by topic."""
+        self._told = (0.0, "", -1)
         self._started: Event | None = None
 
     def run(self, stop: Event, started: Event | None = None) -> None:
@@ -105,7 +107,6 @@ class RouterJob:
             again_at = time.monotonic() + pause_s
             while time.monotonic() < again_at and not stop.wait(0.25):
                 self._tell(None, "failed", error=str(error))
-        self._told = (0.0, -1)
         self._tell(None, "stopped")
 
     def _run_query(self, stop: Event) -> Exception | None:
@@ -126,6 +127,7 @@ class RouterJob:
             self._tell(query, "running")
         if query.isActive:
             self._finish_batch(query)
+            self._look(query)
             with contextlib.suppress(PySparkException, Py4JJavaError):  # past its time-out it is left alone
                 query.stop()
             return None
@@ -155,15 +157,25 @@ class RouterJob:
             del counts["subscriptions"]
             self._counts.update(counts)
 
-    def _tell(self, query: StreamingQuery | None, state: str, error: str | None = None) -> None:
-        now, batch = time.monotonic(), self._batches
-        fresh = batch != self._told[1]
-        if now - self._told[0] < (STATS_EVERY_S if fresh else HEARTBEAT_EVERY_S):
+    def _look(self, query: StreamingQuery) -> None:
+        """Remember how far the query is, for what is told after it has ended too."""
+        progress: Any = query.lastProgress
+        if progress is None:
             return
-        self._told = (now, batch)
-        progress: Any = query.lastProgress if query is not None else None
-        if progress is not None and progress.numInputRows:
+        for source in progress.sources:
+            self._positions |= json.loads(source.endOffset or "{}") or {}
+        if progress.numInputRows:
             self._batch_ms = progress.durationMs.get("triggerExecution")
+
+    def _tell(self, query: StreamingQuery | None, state: str, error: str | None = None) -> None:
+        told_at, told_state, told_batches = self._told
+        pause_s = HEARTBEAT_EVERY_S if self._batches == told_batches else STATS_EVERY_S
+        # A change of state is told at once.
+        if state == told_state and time.monotonic() - told_at < pause_s:
+            return
+        self._told = (time.monotonic(), state, self._batches)
+        if query is not None:
+            self._look(query)
         message = {
             "version": FORMAT_VERSION,
             "job": "router",
@@ -176,7 +188,7 @@ class RouterJob:
             "restarts": self._restarts,
             "subscriptions": self._subscriptions,
             "counts": dict(self._counts),
-            "positions": _positions(progress),
+            "positions": self._positions,
         }
         self._producer.produce(self._stats_topic, dump(message), f"router/{self._config.broker}")
         self._producer.poll(0)
@@ -193,14 +205,6 @@ def _unreachable(cluster: Cluster) -> ClusterUnreachable | None:
 def _batch(query: StreamingQuery) -> int:
     progress: Any = query.lastProgress
     return progress.batchId if progress is not None else -1
-
-
-def _positions(progress: Any) -> dict[str, dict[str, int]]:
-    """The next offset of each partition that the query reads, by topic."""
-    positions: dict[str, dict[str, int]] = {}
-    for source in progress.sources if progress is not None else ():
-        positions |= json.loads(source.endOffset or "{}") or {}
-    return positions
 
 
 _ERROR_LINE = re.compile(r"^(?:[\w.]+\.)?\w*(?:Error|Exception|Failed|Differs|Unreachable)\b: .+")

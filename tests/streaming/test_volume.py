@@ -115,6 +115,10 @@ def test_the_job_never_restarted_and_counted_right(
     site, _ = first_run
     said = last_stats(site.cluster, site.topics)["router/main"]
     assert (said["state"], said["restarts"]) == ("stopped", 0)
+    at_the_end = ends(site.cluster, [site.topics.entry("main")])
+    assert said["positions"][site.topics.entry("main")] == {
+        str(partition): end for (_, partition), end in at_the_end.items()
+    }
     assert said["counts"]["accepted"] == EVENTS - len(workload.broken)
     assert said["counts"]["content_matches"] == said["counts"]["accepted"]
     assert said["counts"]["rejected"] == len(workload.broken)
