@@ -7,7 +7,6 @@ import contextlib
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -19,7 +18,6 @@ from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import JobFailed
 from branchline.kafka.home import Home
 from branchline.kafka.jars import Jars
-from branchline.streaming.job import RouterJob
 from branchline.streaming.router import RouterConfig
 from branchline.streaming.session import create_session, is_local_path, stop_session
 
@@ -56,11 +54,6 @@ def start_spark(
     stack.callback(_stop, spark)
     stack.callback(report, "spark: stopping")
     return spark
-
-
-def run_job(spark: SparkSession, config: RouterConfig, report: Report, stop: Event, log: Path) -> None:
-    """Run the router until `stop` is set."""
-    RouterJob(spark, config, report, log).run(stop)
 
 
 def kill_spark(spark: SparkSession) -> None:

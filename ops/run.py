@@ -170,13 +170,14 @@ def run_router(
 ) -> None:
     """Run the router job in this process until it is told to stop, or its own Kafka has ended."""
     from branchline.ops import job
+    from branchline.streaming.job import RouterJob
     from branchline.streaming.router import RouterConfig
 
     place = checkpoint or job.default_checkpoint(home, cluster, namespace, broker)
     config = RouterConfig(cluster, place, namespace, broker, shards, max_events_per_batch)
     spark = job.start_spark(stack, jars, report, master, place, log)
     with stopped_by_signals() as stop, _ended_without(kafka, lambda: job.kill_spark(spark)):
-        job.run_job(spark, config, report, stop, log)
+        RouterJob(spark, config, report, log).run(stop)
 
 
 def _check(job: dict[str, Any]) -> None:

@@ -62,11 +62,6 @@ _warm: dict[tuple[str, int], tuple[bytes, Shard]] = {}
 """Shards built by this worker process, by broker and index, with the token of their state."""
 
 
-def forget_warm_shards() -> None:
-    """Drop what this process keeps in memory; the next batch reads the store."""
-    _warm.clear()
-
-
 class ShardStore:
     """Loads and saves one shard."""
 
