@@ -43,7 +43,7 @@ demo: setup ## run Kafka, the router, three subscribers and a feed of events for
 	@$(BIN)/branchline demo --seconds $(DEMO_SECONDS)
 
 test: setup check ## run all checks and tests
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest $(PYTEST_ARGS)
 
 test-fast: setup ## run the tests that need no Java: seconds
 	@$(BIN)/python -m pytest -m "not kafka and not spark and not slow" $(PYTEST_ARGS)

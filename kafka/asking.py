@@ -35,6 +35,7 @@ class Answer:
     reason: str | None = None
     line: int | None = None
     column: int | None = None
+    note: str | None = None
 
     def raise_if_refused(self) -> None:
         """Turn a refusal into an error."""
@@ -97,7 +98,7 @@ def decode_answer(record: Record) -> Answer | None:
             fields.get("id", ""),
             fields.get("request", ""),
             Number(*number) if number else None,
-            *(fields.get(name) for name in ("code", "reason", "line", "column")),
+            *(fields.get(name) for name in ("code", "reason", "line", "column", "note")),
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None

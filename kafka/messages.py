@@ -120,6 +120,7 @@ def encode_ack(ack: Ack, place: Place, now_ms: int) -> bytes:
             "reason": rejection and rejection.reason,
             "line": rejection and rejection.line,
             "column": rejection and rejection.column,
+            "note": ack.note,
             "place": {"topic": place.topic, "partition": place.partition, "offset": place.offset},
             "at_ms": now_ms,
         }

@@ -45,6 +45,9 @@ class Code(StrEnum):
     FILTER_TOO_MANY_VALUES = "filter-too-many-values"
     FILTER_NUMBER = "filter-number"
     FILTER_NAME_TOO_LONG = "filter-name-too-long"
+    FILTER_TOO_MANY_CONSTRAINTS = "filter-too-many-constraints"
+    FILTER_TOO_MANY_WILDCARDS = "filter-too-many-wildcards"
+    FILTER_UNSATISFIABLE = "filter-unsatisfiable"
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,3 +109,5 @@ class Ack:
     number: Number | None = None
     request: str | None = None
     rejection: Rejection | None = None
+    note: str | None = None
+    """What the subscriber should know of a filter that was accepted."""

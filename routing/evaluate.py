@@ -9,99 +9,182 @@ and the filter matches if it is true for one of them. So a choice is made once f
 paths: `items.sku = 'a' AND items.qty > 5` speaks of one item. Only arrays that the filter's paths go
 through or end at are chosen from. An array within an array is chosen from again, and an empty array
 gives one choice, which is missing. Because each choice is an event of its own, every identity of the
-logic holds with arrays too: NOT (p AND q) is NOT p OR NOT q.
+logic holds with arrays too: NOT (p AND q) is NOT p OR NOT q. HAS and EVERY speak of all values at their
+path at once, whatever is chosen.
 
 The evaluator first takes the event for one without arrays and looks up every constraint's path. Meeting
 an array, it starts again: it lays the paths together into a tree of names, counts the choices, refuses
-if they are too many, and else evaluates one choice after the other.
+if they are too many, and else evaluates one choice after the other (`choices.py`).
 
 Invariant: no term is ever skipped, though its value could not change the result. If one were, whether
 an event is refused for its many choices would hang on the order of the terms.
 
-Cost: a lookup and a comparison per constraint, times the number of choices; LIKE, whose cost grows with
-the value, once per pattern and text. Counting visits each value under the filter's paths once, however
-many choices there are. Recursion over a filter is bounded by FILTER_MAX_DEPTH and recursion over an event
-by EVENT_MAX_DEPTH: both were checked when they were read.
+Cost: a lookup and a comparison per constraint, times the number of choices; patterns, whose cost grows
+with the value, once per pattern and text. Recursion over a filter is bounded by FILTER_MAX_DEPTH and
+recursion over an event by EVENT_MAX_DEPTH: both were checked when they were read.
 """
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from itertools import product
 from typing import TypeAlias
 
-from branchline.routing.codes import Code, Rejection
+from branchline.routing.addresses import read_address
+from branchline.routing.cesql.evaluate import truth as cesql_truth
+from branchline.routing.choices import count_choices, each_choice, too_many_choices
+from branchline.routing.codes import Rejection
 from branchline.routing.expression import (
     And,
     Anything,
     Between,
+    CompareFields,
     Comparison,
+    Every,
     Expression,
+    Formula,
+    Has,
     In,
-    IsNull,
-    Like,
+    InBlock,
+    IsTrue,
+    Matches,
     Not,
-    Operator,
+    OfKind,
     Or,
     Path,
-    paths,
+    Reading,
+    SingleConstraint,
+    chosen_paths,
 )
-from branchline.routing.like import like
 from branchline.routing.limits import MAX_CHOICES
-from branchline.routing.values import JsonValue, Truth, compare
+from branchline.routing.patterns import Pattern, fits
+from branchline.routing.values import (
+    MISSING,
+    SCALARS,
+    Found,
+    JsonValue,
+    Operator,
+    Truth,
+    canonical_text,
+    compare,
+    kind,
+)
 
 Attributes: TypeAlias = Mapping[str, JsonValue]
 
-_Names: TypeAlias = "dict[str, _Names]"
-"""The filter's paths laid together: each name leads to the names that follow it."""
+Fits: TypeAlias = Callable[[str, Pattern], bool]
 
 
-class _ArrayMet(Exception):
+class ArrayMet(Exception):
     """A path goes through an array or ends at one, so the event is not single-valued."""
 
 
 def evaluate(expression: Expression, attributes: Attributes) -> bool | Rejection:
     """Whether the filter matches the event, or why it was not evaluated."""
     try:
-        return _truth(expression, attributes, like) is True
-    except _ArrayMet:
+        return truth(expression, attributes, attributes) is True
+    except ArrayMet:
         pass
-    names = _together(paths(expression))
-    count = _count_members(names, attributes)
+    paths = chosen_paths(expression)
+    count = count_choices(paths, attributes)
     if count > MAX_CHOICES:
-        return Rejection(
-            Code.TOO_MANY_CHOICES,
-            f"the arrays that the filter names allow {count} choices; the limit is {MAX_CHOICES}",
-        )
-    # A long text beside arrays is the same in every choice; without this, LIKE would go over it each time.
-    once = cache(like)
-    return any(_truth(expression, choice, once) is True for choice in _member_choices(names, attributes))
+        return too_many_choices(count)
+    # A long text beside arrays is the same in every choice, and a pattern need go over it only once.
+    once = cache(fits)
+    return any(
+        truth(expression, choice, attributes, once) is True for choice in each_choice(paths, attributes)
+    )
 
 
-def _truth(expression: Expression, attributes: Attributes, like: Callable[[str, str], bool]) -> Truth:
-    """The expression's value on a single-valued event. Recursion is bounded by FILTER_MAX_DEPTH."""
+def truth(expression: Expression, chosen: Mapping[str, Found], event: Attributes, fits: Fits = fits) -> Truth:
+    """The expression's value for one choice of the event. Recursion is bounded by FILTER_MAX_DEPTH."""
     match expression:
-        case Comparison(path, operator, literal):
-            return compare(_lookup(path, attributes), operator, literal)
         case And(terms):
-            return _all([_truth(term, attributes, like) for term in terms])
+            return _all([truth(term, chosen, event, fits) for term in terms])
         case Or(terms):
-            return _any([_truth(term, attributes, like) for term in terms])
+            return _any([truth(term, chosen, event, fits) for term in terms])
         case Not(term):
-            return _not(_truth(term, attributes, like))
-        case Between(path, low, high):
-            value = _lookup(path, attributes)
-            return _all([compare(value, Operator.GE, low), compare(value, Operator.LE, high)])
-        case In(path, literals):
-            value = _lookup(path, attributes)
-            return _any([compare(value, Operator.EQ, literal) for literal in literals])
-        case Like(path, pattern):
-            value = _lookup(path, attributes)
-            return like(value, pattern) if isinstance(value, str) else None
-        case IsNull(path):
-            return _lookup(path, attributes) is None
+            return _not(truth(term, chosen, event, fits))
+        case IsTrue(term):
+            return truth(term, chosen, event, fits) is True
         case Anything():
             return True
+        case Formula(root):
+            return cesql_truth(root, lambda name: lookup((name,), chosen))
+        case CompareFields(path, operator, other):
+            return _compare_fields(lookup(path, chosen), operator, lookup(other, chosen))
+        case Has(path, literal):
+            return _has(list(everything(path, event)), literal)
+        case Every(constraint):
+            return _all([holds(constraint, value, fits) for value in everything(constraint.path, event)])
+        case constraint:
+            return holds(constraint, lookup(constraint.path, chosen), fits)
+
+
+def holds(constraint: SingleConstraint, value: Found, fits: Fits = fits) -> Truth:
+    """The constraint's value for one value of its attribute."""
+    match constraint:
+        case Comparison(_, operator, literal):
+            return compare(value, operator, literal)
+        case Between(_, low, high):
+            return _all([compare(value, Operator.GE, low), compare(value, Operator.LE, high)])
+        case In(_, literals):
+            return _any([compare(value, Operator.EQ, literal) for literal in literals])
+        case Matches(_, pattern, reading):
+            text = read_as(reading, value)
+            return None if text is None else fits(text, pattern)
+        case InBlock(_, block):
+            address = read_address(value) if isinstance(value, str) else None
+            return None if address is None else block.first <= address <= block.last
+        case OfKind(_, kinds):
+            return kind(value) in kinds
+
+
+def read_as(reading: Reading, value: Found) -> str | None:
+    """The text that a pattern is laid against, None if the value has none."""
+    if reading is Reading.CANONICAL:
+        return canonical_text(value)
+    if not isinstance(value, str):
+        return None
+    return value.casefold() if reading is Reading.FOLDED else value
+
+
+def lookup(path: Path, attributes: Mapping[str, Found]) -> Found:
+    """The attribute's value in a single-valued event."""
+    value: Found = attributes.get(path[0], MISSING)
+    for name in path[1:]:
+        if isinstance(value, dict):
+            value = value.get(name, MISSING)
+        elif isinstance(value, list):
+            raise ArrayMet
+        else:
+            return MISSING
+    if isinstance(value, list):
+        raise ArrayMet
+    return value
+
+
+def everything(path: Path, attributes: Attributes) -> Iterator[Found]:
+    """All values at the path, in all elements of all arrays on the way, and MISSING where one has none."""
+    pending: list[tuple[Found, Path]] = [(attributes.get(path[0], MISSING), path[1:])]
+    while pending:
+        value, rest = pending.pop()
+        if isinstance(value, list):
+            pending += [(element, rest) for element in reversed(value)]
+        elif not rest:
+            yield value
+        elif isinstance(value, dict):
+            pending.append((value.get(rest[0], MISSING), rest[1:]))
+        else:
+            yield MISSING
+
+
+def _has(values: list[Found], literal: object) -> Truth:
+    if any(compare(value, Operator.EQ, literal) for value in values):  # type: ignore[arg-type]
+        return True
+    return None if values and all(value is None or value is MISSING for value in values) else False
+
+
+def _compare_fields(one: Found, operator: Operator, other: Found) -> Truth:
+    return compare(one, operator, other) if kind(other) in SCALARS else None  # type: ignore[arg-type]
 
 
 def _all(truths: list[Truth]) -> Truth:
@@ -118,60 +201,3 @@ def _any(truths: list[Truth]) -> Truth:
 
 def _not(truth: Truth) -> Truth:
     return None if truth is None else not truth
-
-
-def _lookup(path: Path, attributes: Attributes) -> JsonValue:
-    """The attribute's value, None if it is missing: no constraint tells that from null."""
-    value = attributes.get(path[0])
-    for name in path[1:]:
-        if isinstance(value, dict):
-            value = value.get(name)
-        elif isinstance(value, list):
-            raise _ArrayMet
-        else:
-            return None
-    if isinstance(value, list):
-        raise _ArrayMet
-    return value
-
-
-def _together(paths: Iterable[Path]) -> _Names:
-    names: _Names = {}
-    for path in paths:
-        at = names
-        for name in path:
-            at = at.setdefault(name, {})
-    return names
-
-
-def _count(names: _Names, value: JsonValue) -> int:
-    """How many choices the value allows. Recursion is bounded by EVENT_MAX_DEPTH."""
-    if isinstance(value, list):
-        return sum(_count(names, element) for element in value) or 1
-    if isinstance(value, dict):
-        return _count_members(names, value)
-    return 1
-
-
-def _count_members(names: _Names, members: Attributes) -> int:
-    return math.prod(_count(below, members[name]) for name, below in names.items() if name in members)
-
-
-def _choices(names: _Names, value: JsonValue) -> Iterator[JsonValue]:
-    """The value without arrays, once for every choice. Recursion is bounded by EVENT_MAX_DEPTH."""
-    if isinstance(value, list):
-        for element in value:
-            yield from _choices(names, element)
-        if not value:
-            yield None
-    elif isinstance(value, dict):
-        yield from _member_choices(names, value)
-    else:
-        yield value
-
-
-def _member_choices(names: _Names, members: Attributes) -> Iterator[dict[str, JsonValue]]:
-    """An object's named members, once for every choice; what the filter does not name is left out."""
-    named = [name for name in names if name in members]
-    for chosen in product(*(_choices(names[name], members[name]) for name in named)):
-        yield dict(zip(named, chosen, strict=True))

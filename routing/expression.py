@@ -3,28 +3,24 @@
 An expression is a Boolean combination of constraints on attributes. It is a frozen value: two filters
 that mean the same text for text are equal and hash alike. As in evaluation, 1 equals 1.0 but not `true`.
 AND and OR are n-ary, so a long chain of them is flat and depth counts only real nesting.
+
+Truth is three-valued, as in SQL: a constraint on an attribute that is missing, or of a kind that it does
+not speak of, is unknown. `IsTrue` makes two values of three, which is what the spellings need that know
+no unknown: in them, NOT p is Not(IsTrue(p)).
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum
+
+from branchline.routing.addresses import Block
+from branchline.routing.cesql.tree import Node, identifiers
+from branchline.routing.patterns import Pattern
+from branchline.routing.values import Kind, Literal, Operator
 
 Path = tuple[str, ...]
 """An attribute's path, segment by segment: never joined, so that `a."b.c"` is not `a.b.c`."""
-
-Literal = str | int | float | bool
-
-
-class Operator(StrEnum):
-    """How a comparison compares."""
-
-    EQ = "="
-    NE = "<>"
-    LT = "<"
-    LE = "<="
-    GT = ">"
-    GE = ">="
 
 
 class _TypedEquality(ABC):
@@ -80,17 +76,81 @@ class In(_TypedEquality):
         return self.path, _typed(*self.values)
 
 
+class Reading(Enum):
+    """What of a value a pattern is laid against."""
+
+    TEXT = "text"
+    """Text as it is; every other kind is unknown."""
+    FOLDED = "folded"
+    """Text with its case folded; the pattern's is folded already."""
+    CANONICAL = "canonical"
+    """The canonical text of a Boolean, a number or text."""
+
+
 @dataclass(frozen=True, slots=True)
-class Like:
-    """SQL's pattern on text: % is any run of characters, _ is any one."""
+class Matches:
+    """The whole text fits a pattern: LIKE, STARTS WITH, ENDS WITH, CONTAINS and the wildcards of others."""
 
     path: Path
-    pattern: str
+    pattern: Pattern
+    reading: Reading = Reading.TEXT
 
 
 @dataclass(frozen=True, slots=True)
-class IsNull:
+class InBlock:
+    """Text that reads as an IP address lies in a block; text that does not is unknown."""
+
     path: Path
+    block: Block
+
+
+@dataclass(frozen=True, slots=True)
+class OfKind:
+    """The attribute is of one of these kinds. Never unknown: that it is missing is a kind too."""
+
+    path: Path
+    kinds: frozenset[Kind]
+
+
+@dataclass(frozen=True, slots=True)
+class CompareFields:
+    """Two attributes compare; unknown unless both are of one kind that compares."""
+
+    path: Path
+    operator: Operator
+    other: Path
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Has(_TypedEquality):
+    """Among all values at the path, in all elements of all arrays on the way, one equals this one."""
+
+    path: Path
+    value: Literal
+
+    def _key(self) -> tuple[object, ...]:
+        return self.path, _typed(self.value)
+
+
+SingleConstraint = Comparison | Between | In | Matches | InBlock | OfKind
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """Each of all values at the constraint's path, in all elements of all arrays on the way, satisfies it."""
+
+    constraint: SingleConstraint
+
+    @property
+    def path(self) -> Path:
+        return self.constraint.path
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A Boolean CESQL expression that the rest of the tree cannot say; unknown where CESQL has an error."""
+
+    root: Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +173,18 @@ class Not:
     term: "Expression"
 
 
-Constraint = Comparison | Between | In | Like | IsNull
-Expression = Constraint | Anything | And | Or | Not
+@dataclass(frozen=True, slots=True)
+class IsTrue:
+    """True if the term is true, else false: never unknown."""
+
+    term: "Expression"
+
+
+Constraint = SingleConstraint | CompareFields | Has | Every | Formula
+Expression = Constraint | Anything | And | Or | Not | IsTrue
+
+NULLS = frozenset({Kind.MISSING, Kind.NULL})
+"""What IS NULL is true of."""
 
 
 def constraints(expression: Expression) -> Iterator[Constraint]:
@@ -124,7 +194,7 @@ def constraints(expression: Expression) -> Iterator[Constraint]:
         match pending.pop():
             case And(terms) | Or(terms):
                 pending.extend(reversed(terms))
-            case Not(term):
+            case Not(term) | IsTrue(term):
                 pending.append(term)
             case Anything():
                 pass
@@ -132,6 +202,26 @@ def constraints(expression: Expression) -> Iterator[Constraint]:
                 yield constraint
 
 
-def paths(expression: Expression) -> frozenset[Path]:
-    """The attributes that the expression names."""
-    return frozenset(constraint.path for constraint in constraints(expression))
+def named_paths(constraint: Constraint) -> Iterator[Path]:
+    """The attributes that the constraint names."""
+    match constraint:
+        case CompareFields(path, _, other):
+            yield path
+            yield other
+        case Formula(root):
+            yield from ((name,) for name in sorted(set(identifiers(root))))
+        case single:
+            yield single.path
+
+
+def chosen_paths(expression: Expression) -> frozenset[Path]:
+    """The attributes of which the expression looks at one value at a time: where arrays are chosen from.
+
+    HAS and EVERY look at all values at once, so theirs are not among them.
+    """
+    return frozenset(
+        path
+        for constraint in constraints(expression)
+        if not isinstance(constraint, Has | Every)
+        for path in named_paths(constraint)
+    )

@@ -44,3 +44,22 @@ ENDED_REMEMBERED_MS = 24 * 60 * 60 * 1000
 
 REQUESTS_REMEMBERED = 8
 """Request ids remembered per subscription, so that a repeated request is answered but changes nothing."""
+
+FILTER_MAX_JSON_DEPTH = EVENT_MAX_DEPTH + 2 * FILTER_MAX_DEPTH + 4
+"""Arrays and objects within each other in a filter that is JSON: an object for each level of an event, two
+for each level of the filter's own nesting, and what stands around a value."""
+
+CESQL_MAX_DEPTH = 64
+"""Nesting of all but AND, OR, XOR and NOT in a CESQL expression: bounds the stack of whatever walks it."""
+
+CESQL_MAX_TEXT_CHARS = 1024 * 1024
+"""Code points in a text that a CESQL function makes: a few CONCAT could make gigabytes of an attribute."""
+
+COVER_MAX_FILTERS = 128
+"""Filters in a cover, beyond which it is widened: an IN list of full size fits, a product of two does not."""
+
+FILTER_MAX_CONSTRAINTS = 256
+"""Constraints in one filter, each value of a list counted: bounds the work of checking one event."""
+
+FILTER_MAX_WILDCARDS = 32
+"""Patterns in one filter that need a search over the text; 256 KiB of text take 30 ms for each at worst."""

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from branchline.routing.codes import Code, Rejection
+from branchline.routing.compiling import Compiled, compile_filter
 from branchline.routing.control import (
     Ack,
     Change,
@@ -26,7 +27,6 @@ from branchline.routing.control import (
     Subscribed,
 )
 from branchline.routing.limits import REQUESTS_REMEMBERED, SUBSCRIPTIONS_PER_SUBSCRIBER
-from branchline.routing.spellings import read_filter
 from branchline.routing.subscriptions import SubscriptionTable
 from branchline.routing.values import JsonValue
 
@@ -165,13 +165,19 @@ class Shard:
         """What the home makes of a request: the change, if any, and the answers."""
         identity = Identity(request.home or self._broker, request.subscriber, request.id)
 
-        def ack(status: Status, number: Number | None = None, rejection: Rejection | None = None) -> Ack:
-            return Ack(index, status, *identity[1:], identity.home, number, request.request, rejection)
+        def ack(
+            status: Status,
+            number: Number | None = None,
+            rejection: Rejection | None = None,
+            note: str | None = None,
+        ) -> Ack:
+            return Ack(index, status, *identity[1:], identity.home, number, request.request, rejection, note)
 
         def standing(known: Subscribed | Ended) -> list[Ack]:
             if isinstance(known, Ended):
                 return [ack(Status.ENDED, known.number)]
-            return [ack(Status.ACCEPTED, known.number), ack(Status.IN_FORCE, known.number)]
+            note = _worth_knowing(known)
+            return [ack(status, known.number, note=note) for status in (Status.ACCEPTED, Status.IN_FORCE)]
 
         if identity.home != self._broker:
             reason = f"no broker {identity.home!r} here; this one is {self._broker!r}"
@@ -216,8 +222,8 @@ class Shard:
                     f"subscriber {identity.subscriber!r} has {count} subscriptions; "
                     f"the limit is {SUBSCRIPTIONS_PER_SUBSCRIBER}",
                 )
-        expression = read_filter(request.spelling, request.filter)
-        return expression if isinstance(expression, Rejection) else None
+        compiled = compile_filter(request.spelling, request.filter)
+        return compiled if isinstance(compiled, Rejection) else None
 
     def _next_number(self, now_ms: int) -> Number:
         if self._number is None:
@@ -226,6 +232,13 @@ class Shard:
             self._number = Number(max(now_ms, highest.incarnation + 1 if highest else 0), 0)
         self._number = Number(self._number.incarnation, self._number.counter + 1)
         return self._number
+
+
+def _worth_knowing(subscribed: Subscribed) -> str | None:
+    compiled = compile_filter(subscribed.spelling, subscribed.filter)
+    if isinstance(compiled, Compiled) and compiled.always:
+        return "this filter matches every event"
+    return None
 
 
 def _asks_for_what_stands(request: Request, known: Subscribed | Ended) -> bool:

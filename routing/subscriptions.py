@@ -1,8 +1,8 @@
 """The table of subscriptions: which stand, which have ended, and which an event matches.
 
 It is the fold of the changes applied to it, in whatever order they come: per subscription the change
-with the highest number stands. Matching evaluates every filter, O(filters) an event; indexes will stand
-in front of it, and this stays as what they must agree with.
+with the highest number stands. Matching asks every compiled filter, O(filters) an event; indexes will
+stand in front of it, and this stays as what they must agree with.
 """
 
 from collections import Counter
@@ -10,20 +10,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from branchline.routing.codes import Rejection
+from branchline.routing.compiling import Compiled, compile_filter
 from branchline.routing.control import Change, Ended, Forgotten, Identity, Number, Subscribed
-from branchline.routing.evaluate import evaluate
-from branchline.routing.expression import Expression
+from branchline.routing.event import Event
 from branchline.routing.limits import ENDED_REMEMBERED_MS
-from branchline.routing.spellings import read_filter
 from branchline.routing.values import JsonValue
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A subscription in force: the change that made it, and its filter read."""
+    """A subscription in force: the change that made it, and its filter compiled."""
 
     change: Subscribed
-    expression: Expression
+    filter: Compiled
 
 
 class SubscriptionTable:
@@ -71,11 +70,11 @@ class SubscriptionTable:
             self._drop(change.identity)
             self._ended[change.identity] = change
             return True
-        expression = read_filter(change.spelling, change.filter)
-        if isinstance(expression, Rejection):
-            return expression
+        compiled = compile_filter(change.spelling, change.filter)
+        if isinstance(compiled, Rejection):
+            return compiled
         self._drop(change.identity)
-        self._in_force[change.identity] = Subscription(change, expression)
+        self._in_force[change.identity] = Subscription(change, compiled)
         self._per_subscriber[change.identity.subscriber] += 1
         return True
 
@@ -93,6 +92,7 @@ class SubscriptionTable:
         evaluated. With `only`, nobody else is looked at.
         """
         owed: dict[str, Rejection | None] = {}
+        event = Event(attributes)
         for identity, subscription in self._in_force.items():
             subscriber = identity.subscriber
             if only is not None and subscriber != only:
@@ -100,7 +100,7 @@ class SubscriptionTable:
             if subscriber in owed and owed[subscriber] is None:
                 continue
             self.checks += 1
-            verdict = evaluate(subscription.expression, attributes)
+            verdict = subscription.filter.matches(event)
             if isinstance(verdict, Rejection):
                 owed[subscriber] = verdict
             elif verdict:

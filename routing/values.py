@@ -1,36 +1,82 @@
-"""The values that events carry, and the one way in which two of them compare.
+"""The values that events carry and filters name, and the one way in which two of them compare.
 
-There are three types of values that compare: Booleans (false before true), numbers and text (code point
-order). Integers and floats are one type with one exact order: Python compares the two without rounding,
-also beyond 2^53. In Python True equals 1; here types are told apart first, so it does not. Between two
-types, or with null, an object or an array, every comparison is unknown, written None.
-
-A missing attribute compares as null does, so nothing in this step needs a sentinel to tell them apart.
+Every attribute of a single-valued event has one of six kinds. Booleans (false before true), numbers and
+text (code point order) compare with their like. Integers and floats are one kind with one exact order:
+Python compares the two without rounding, also beyond 2^53. In Python True equals 1; here kinds are told
+apart first, so it does not. An instant that a filter names compares with text that reads as an instant.
+Every other comparison is unknown, written None.
 """
 
 import operator
 from collections.abc import Callable
-from enum import Enum
-from typing import Any, TypeAlias
+from enum import Enum, IntEnum, StrEnum
+from typing import Any, Final, TypeAlias
 
-from branchline.routing.expression import Literal, Operator
+from branchline.routing.instants import Instant, read_instant
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
+
+Literal: TypeAlias = str | int | float | bool | Instant
+"""A value that a filter may name."""
 
 Truth: TypeAlias = bool | None
 """True, False, or None for unknown: the three values of SQL's logic."""
 
 
-class Kind(Enum):
-    """The types of values that compare with their like."""
+class _Missing(Enum):
+    MISSING = "missing"
 
-    BOOLEAN = "true or false"
-    NUMBER = "a number"
-    TEXT = "text"
 
+MISSING: Final = _Missing.MISSING
+"""What stands where an event has no value, not even null."""
+
+Found: TypeAlias = "JsonValue | _Missing"
+"""What looking for an attribute gives."""
+
+
+class Kind(IntEnum):
+    """What an attribute of a single-valued event can be. The order is that of the presence dimension."""
+
+    MISSING = 0
+    NULL = 1
+    BOOLEAN = 2
+    NUMBER = 3
+    TEXT = 4
+    OBJECT = 5
+
+    @property
+    def words(self) -> str:
+        """As a person would say it."""
+        return _WORDS[self]
+
+
+_WORDS = ("nothing", "null", "true or false", "a number", "text", "an object")
+
+SCALARS = frozenset({Kind.BOOLEAN, Kind.NUMBER, Kind.TEXT})
+"""The kinds whose values compare with their like."""
 
 # Looked up by exact type: bool is a subclass of int, and isinstance would take it for a number.
-_KINDS: dict[type, Kind] = {bool: Kind.BOOLEAN, int: Kind.NUMBER, float: Kind.NUMBER, str: Kind.TEXT}
+_KINDS: dict[type, Kind] = {
+    _Missing: Kind.MISSING,
+    type(None): Kind.NULL,
+    bool: Kind.BOOLEAN,
+    int: Kind.NUMBER,
+    float: Kind.NUMBER,
+    str: Kind.TEXT,
+    dict: Kind.OBJECT,
+}
+
+
+class Operator(StrEnum):
+    """How a comparison compares."""
+
+    EQ = "="
+    NE = "<>"
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+
 
 _COMPARE: dict[Operator, Callable[[Any, Any], bool]] = {
     Operator.EQ: operator.eq,
@@ -42,13 +88,39 @@ _COMPARE: dict[Operator, Callable[[Any, Any], bool]] = {
 }
 
 
-def kind(value: JsonValue) -> Kind | None:
-    """The value's type, or None if it compares with nothing: null, an object, an array."""
-    return _KINDS.get(type(value))
+def kind(value: Found) -> Kind:
+    """The value's kind. An array has none: it stands for its elements."""
+    return _KINDS[type(value)]
 
 
-def compare(value: JsonValue, operator: Operator, literal: Literal) -> Truth:
-    """Whether `value operator literal` holds; unknown unless both are of one type."""
-    if (one := _KINDS.get(type(value))) is None or one is not _KINDS.get(type(literal)):
+def literal_kind(literal: Literal) -> Kind | None:
+    """The kind of value that the literal compares with; None for an instant, which is text read as time."""
+    return _KINDS.get(type(literal))
+
+
+def compare(value: Found, operator: Operator, literal: Literal) -> Truth:
+    """Whether `value operator literal` holds; unknown unless both are of one kind that has an order."""
+    if type(literal) is Instant:
+        moment = read_instant(value) if isinstance(value, str) else None
+        return None if moment is None else _COMPARE[operator](moment, literal)
+    if (one := kind(value)) not in SCALARS or one is not _KINDS[type(literal)]:
         return None
     return _COMPARE[operator](value, literal)
+
+
+def canonical_text(value: Found) -> str | None:
+    """The text that stands for a value of a kind that compares, as CloudEvents writes it; else None.
+
+    Numbers that are equal have one text: 1.0 is written 1, and 1e21 with all its zeros.
+    """
+    match value:
+        case str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case float():
+            return str(int(value)) if value.is_integer() else repr(value)
+        case _:
+            return None

@@ -19,9 +19,12 @@ from branchline.kafka.home import Home
 from branchline.kafka.jars import Jars, ensure_jars
 from branchline.kafka.java import find_java
 
-# Every day few examples, the same ones each time; `make soak-properties` draws many and new ones.
+# Few examples, the same ones each time; `make soak-properties` draws many and new ones. What `make test` and
+# `make soak-filters` take more of is in amounts.py.
 settings.register_profile("everyday", max_examples=25, deadline=None, derandomize=True, database=None)
+settings.register_profile("thorough", settings.get_profile("everyday"))
 settings.register_profile("soak", max_examples=1_000, deadline=None)
+settings.register_profile("filters", settings.get_profile("soak"))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "everyday"))
 
 # Every Java of the suite lives for a minute: the optimising compiler would only take its time away.

@@ -1,12 +1,14 @@
 """Random data for the property tests.
 
 Names, paths and values come from small pools, so that filters and events meet often. The pools hold what
-goes wrong easily: names with dots and quotes, keywords, true against 1, integers that no float can hold.
+goes wrong easily: names with dots and quotes, keywords, true against 1, integers that no float can hold,
+texts that differ in case only or are moments and addresses.
 """
 
 from hypothesis import strategies as st
 
 from branchline.kafka.record import Headers, Place
+from branchline.routing.addresses import Block, read_block
 from branchline.routing.control import (
     Change,
     Ended,
@@ -21,29 +23,48 @@ from branchline.routing.expression import (
     And,
     Anything,
     Between,
+    CompareFields,
     Comparison,
     Constraint,
+    Every,
     Expression,
+    Has,
     In,
-    IsNull,
-    Like,
-    Literal,
+    InBlock,
+    IsTrue,
+    Matches,
     Not,
-    Operator,
+    OfKind,
     Or,
     Path,
+    Reading,
+    SingleConstraint,
 )
-from branchline.routing.values import JsonValue
+from branchline.routing.instants import Instant
+from branchline.routing.patterns import containing, ending, exactly, like_pattern, starting
+from branchline.routing.values import JsonValue, Kind, Literal, Operator
 
-NAMES = ("a", "b", "items", "a.b", "in", 'say "x"', "", "größe")
+NAMES = ("a", "b", "items", "a.b", "in", "text", 'say "x"', "", "größe")
 BOOLEANS = (False, True)
 NUMBERS = (0, 1, 1.0, -1, 2.5, -0.0, 1e300, 5e-324, 2**53, 2**53 + 1, float(2**53), -(10**30))
-TEXTS = ("", "a", "ab", "ba", "1", "true", "it's", "%", "a_b", "é", "\n", "𝄞")
-PATTERNS = ("", "%", "_", "a%", "%b", "%a%", "_b", "a_", "%_%", "it's", "__%")
+MOMENTS = ("2026-11-16T12:00:00Z", "2026-11-16t13:00:00.000+01:00", "2026-11-16T12:00:00.5Z", "2026-11-16")
+ADDRESSES = ("10.1.2.3", "10.1.2.4", "::ffff:10.1.2.3", "2001:db8::1", "010.1.2.3")
+CASES = ("a", "A", "aB", "straße", "STRASSE")
+TEXTS = ("", "a", "ab", "ba", "1", "true", "it's", "%", "a_b", "é", "\n", "𝄞", *CASES, *MOMENTS, *ADDRESSES)
+INSTANTS = (Instant(1794830400, ""), Instant(1794830400, "5"), Instant(-62135596800, ""), Instant(-1, "999"))
+PATTERNS = ("", "%", "_", "a%", "%b", "%a%", "_b", "a_", "%_%", "it's", "__%", "str%E", "1%", "tr_e")
+BLOCKS = ("0.0.0.0/0", "10.0.0.0/8", "10.1.2.0/24", "10.1.2.3/32", "::/0", "::ffff:0:0/96", "2001:db8::1/128")
 
 names = st.sampled_from(NAMES)
-literals: st.SearchStrategy[Literal] = st.sampled_from(BOOLEANS + NUMBERS + TEXTS)
-patterns = st.sampled_from(PATTERNS) | st.text("ab%_", max_size=6)
+scalars = st.sampled_from(BOOLEANS + NUMBERS + TEXTS)
+literals: st.SearchStrategy[Literal] = scalars | st.sampled_from(INSTANTS)
+blocks: st.SearchStrategy[Block] = st.sampled_from([block for text in BLOCKS if (block := read_block(text))])
+kinds = st.sets(st.sampled_from(Kind), min_size=1, max_size=len(Kind) - 1).map(frozenset)
+some_texts = st.sampled_from(TEXTS)
+patterns = st.one_of(
+    st.builds(like_pattern, st.sampled_from(PATTERNS) | st.text("ab%_", max_size=6)),
+    *(some_texts.map(form) for form in (exactly, starting, ending, containing)),
+)
 
 
 def paths(names: st.SearchStrategy[str] = names, longest: int = 3) -> st.SearchStrategy[Path]:
@@ -54,17 +75,32 @@ few_names = st.sampled_from(("a", "b", "items"))
 short_paths = paths(few_names, longest=2)
 
 
-def constraints(
+def single_constraints(
     paths: st.SearchStrategy[Path] = short_paths, literals: st.SearchStrategy[Literal] = literals
-) -> st.SearchStrategy[Constraint]:
-    one_type = st.sampled_from((BOOLEANS, NUMBERS, TEXTS))
+) -> st.SearchStrategy[SingleConstraint]:
+    """Constraints on one value of one attribute, those that EVERY takes."""
+    one_type = st.sampled_from((BOOLEANS, NUMBERS, TEXTS, INSTANTS))
     ends = one_type.flatmap(lambda pool: st.tuples(st.sampled_from(pool), st.sampled_from(pool)))
     return st.one_of(
         st.builds(Comparison, paths, st.sampled_from(Operator), literals),
         st.builds(lambda path, ends: Between(path, *ends), paths, ends),
         st.builds(In, paths, st.lists(literals, min_size=1, max_size=4).map(tuple)),
-        st.builds(Like, paths, patterns),
-        st.builds(IsNull, paths),
+        st.builds(Matches, paths, patterns, st.sampled_from((Reading.TEXT, Reading.CANONICAL))),
+        st.builds(lambda path, pattern: Matches(path, pattern.fold(), Reading.FOLDED), paths, patterns),
+        st.builds(InBlock, paths, blocks),
+        st.builds(OfKind, paths, kinds),
+    )
+
+
+def constraints(
+    paths: st.SearchStrategy[Path] = short_paths, literals: st.SearchStrategy[Literal] = literals
+) -> st.SearchStrategy[Constraint]:
+    single = single_constraints(paths, literals)
+    return st.one_of(
+        single,
+        st.builds(CompareFields, paths, st.sampled_from(Operator), paths),
+        st.builds(Has, paths, literals),
+        st.builds(Every, single),
     )
 
 
@@ -78,27 +114,28 @@ def expressions(
     made: st.SearchStrategy[Expression] = constraints | st.just(Anything())
     for _ in range(depth):
         # Not `made.map(Not)`: a map moves into every branch of `made`, and most expressions would be a NOT.
-        made = made | _joined(And, made) | _joined(Or, made) | st.builds(Not, made)
+        made = made | _joined(And, made) | _joined(Or, made) | st.builds(Not, made) | st.builds(IsTrue, made)
     return made
 
 
 def _joined(
     join: type[And] | type[Or], terms: st.SearchStrategy[Expression]
 ) -> st.SearchStrategy[Expression]:
-    others = terms.filter(lambda term: not isinstance(term, join))
-    return st.lists(others, min_size=2, max_size=3).map(lambda several: join(tuple(several)))
+    def flat(several: list[Expression]) -> Expression:
+        parts = [term.terms if isinstance(term, join) else (term,) for term in several]
+        return join(tuple(part for some in parts for part in some))
+
+    return st.lists(terms, min_size=2, max_size=3).map(flat)
 
 
 def values(
     names: st.SearchStrategy[str] = names, arrays: bool = True, leaves: int = 12
 ) -> st.SearchStrategy[JsonValue]:
-    scalars = st.none() | literals
-
     def larger(smaller: st.SearchStrategy[JsonValue]) -> st.SearchStrategy[JsonValue]:
         objects = st.dictionaries(names, smaller, max_size=3)
         return objects | st.lists(smaller, max_size=3) if arrays else objects
 
-    return st.recursive(scalars, larger, max_leaves=leaves)
+    return st.recursive(st.none() | scalars, larger, max_leaves=leaves)
 
 
 def events(
@@ -112,7 +149,7 @@ BROKERS = ("dublin", "virginia")
 SUBSCRIBERS = ("alice", "bob", "carol")
 FILTERS = (
     "TRUE",
-    "NOT TRUE",
+    "a < b OR items = 2",
     "a = 1",
     "a <> 1 OR b = 'a'",
     "a IS NULL",
@@ -183,14 +220,16 @@ def changes(
     numbers: st.SearchStrategy[Number] = numbers,
     filters: st.SearchStrategy[str] = filter_texts,
     at_ms: st.SearchStrategy[int] | None = None,
+    forgetting: bool = True,
 ) -> st.SearchStrategy[Change]:
+    """Changes of all three kinds; without `forgetting`, of the two whose order does not matter."""
     identities = any_identity if identities is None else identities
     asked = st.lists(st.sampled_from(REQUEST_IDS), max_size=3).map(tuple)
-    return st.one_of(
+    lasting = st.one_of(
         st.builds(Subscribed, identities, numbers, st.just("sql"), filters, asked),
         st.builds(Ended, identities, numbers, st.integers(0, 2**50) if at_ms is None else at_ms, asked),
-        st.builds(Forgotten, identities, numbers),
     )
+    return lasting | st.builds(Forgotten, identities, numbers) if forgetting else lasting
 
 
 any_identity = identities()

@@ -10,6 +10,7 @@ from collections.abc import Set
 from typing import TypeAlias
 
 from branchline.routing.codes import Code, Rejection
+from branchline.routing.limits import FILTER_MAX_BYTES
 
 Words: TypeAlias = tuple[tuple[frozenset[str], str], ...]
 """Groups of a grammar's terminals and the words for each, larger groups first; no word hides the group."""
@@ -35,6 +36,20 @@ class FilterError(ValueError):
     def show(self, text: str) -> str:
         """The message, the line of the text that it speaks of, and a caret under the column."""
         return f"{self}\n{caret(text, self.line, self.column)}"
+
+
+def check_text(text: str, if_empty: str = "write TRUE to get every event") -> None:
+    """Refuse a text that is too long, empty, or not Unicode, before anything reads it."""
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        reason = "half of a surrogate pair is not a character"
+        raise FilterError(Code.FILTER_SYNTAX, reason, *place(text, error.start)) from None
+    if size > FILTER_MAX_BYTES:
+        reason = f"the filter has {size} bytes; the limit is {FILTER_MAX_BYTES}"
+        raise FilterError(Code.FILTER_TOO_LONG, reason, 1, 1)
+    if not text.strip():
+        raise FilterError(Code.FILTER_SYNTAX, f"the filter is empty; {if_empty}", 1, 1)
 
 
 def caret(text: str, line: int, column: int) -> str:

@@ -3,18 +3,20 @@
 Theory of operation. `sql.lark` is the grammar. The parser is bottom-up and keeps its stack in a list, and
 each piece of the tree is made as soon as its text is complete, so no text, however deep, can exhaust the
 stack. Depth is counted on the way: AND and OR within their like are one level, redundant parentheses are
-none, and NOT is one, also the NOT of `NOT IN` and `IS NOT NULL`.
+none, and NOT is one, also the NOT of `NOT IN` and `IS NOT NULL`. IS [NOT] TRUE is one level, IS [NOT] FALSE
+two and IS UNKNOWN three, as if they were spelled with NOT and IS NOT TRUE. So the tree is at most twice as
+deep as the limit, and UNKNOWN in UNKNOWN, which takes its condition twice, does not grow beyond measure.
 
-What lark cannot parse becomes an error that says in words what was expected, and where.
+`sql_lexer.py` cuts the text, `sql_values.py` reads tokens, `sql_errors.py` explains what cannot be parsed,
+and `sql_text.py` writes.
 """
 
-import math
 from functools import cache
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any
 
-from lark import Lark, Token, Transformer, v_args
-from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from lark import Lark, v_args
+from lark.exceptions import UnexpectedToken
 
 from branchline.routing import limits
 from branchline.routing.codes import Code
@@ -22,40 +24,36 @@ from branchline.routing.expression import (
     And,
     Anything,
     Between,
+    CompareFields,
     Comparison,
-    Constraint,
+    Every,
     Expression,
+    Formula,
+    Has,
     In,
-    IsNull,
-    Like,
-    Literal,
+    InBlock,
+    IsTrue,
+    Matches,
     Not,
-    Operator,
+    OfKind,
     Or,
     Path,
 )
-from branchline.routing.spellings.errors import FilterError, Words, clipped, in_words, place
-from branchline.routing.spellings.sql_text import KEYWORDS, write
-from branchline.routing.values import kind
+from branchline.routing.spellings.cesql import condition as read_cesql
+from branchline.routing.spellings.errors import FilterError, check_text
+from branchline.routing.spellings.sql_conditions import Conditions, Node, maybe_negated, several
+from branchline.routing.spellings.sql_errors import explained
+from branchline.routing.spellings.sql_lexer import SqlLexer, SqlToken
+from branchline.routing.spellings.sql_text import write
+from branchline.routing.spellings.sql_values import (
+    Value,
+    offset_in,
+    read_operator,
+    read_text,
+)
+from branchline.routing.values import Kind, Operator
 
 __all__ = ["read", "write"]
-
-_WORDS: Words = (
-    (KEYWORDS | {"NAME", "QUOTED"}, "a name"),
-    (
-        frozenset({"NAME", "QUOTED", "NUMBER", "STRING", "TRUE", "FALSE", "NOT", "LPAR"}),
-        "a condition such as price > 5",
-    ),
-    (frozenset({"NUMBER", "STRING", "TRUE", "FALSE"}), "a value"),
-    (frozenset({"NAME", "QUOTED"}), "an attribute"),
-    (frozenset({"STRING"}), "text in single quotes"),
-    (frozenset({"COMPARE"}), "a comparison (=, <>, <, <=, >, >=)"),
-    (frozenset({"DOT"}), ""),
-    (frozenset({"COMMA"}), "a comma"),
-    (frozenset({"LPAR"}), "an opening parenthesis"),
-    (frozenset({"RPAR"}), "a closing parenthesis"),
-    (frozenset({"$END"}), "the end of the filter"),
-)
 
 _FLIPPED = {
     Operator.LT: Operator.GT,
@@ -63,107 +61,98 @@ _FLIPPED = {
     Operator.GT: Operator.LT,
     Operator.GE: Operator.LE,
 }
+_ALL_KINDS = frozenset(Kind)
 
 
 def read(text: str) -> Expression:
     """The expression that the text spells; raises FilterError if it spells none."""
+    check_text(text)
     try:
-        size = len(text.encode())
-    except UnicodeEncodeError as error:
-        raise FilterError(
-            Code.FILTER_SYNTAX, "half of a surrogate pair is not a character", *place(text, error.start)
-        ) from None
-    if size > limits.FILTER_MAX_BYTES:
-        reason = f"the filter has {size} bytes; the limit is {limits.FILTER_MAX_BYTES}"
-        raise FilterError(Code.FILTER_TOO_LONG, reason, 1, 1)
-    if not text.strip():
-        raise FilterError(Code.FILTER_SYNTAX, "the filter is empty; write TRUE to get every event", 1, 1)
-    try:
-        node: _Node = _parser().parse(text)  # type: ignore[assignment]  # the builder makes nodes, not trees
-    except UnexpectedInput as error:
-        raise _explained(error, text) from None
+        node: Node = _parser().parse(text)  # type: ignore[assignment]  # the builder makes nodes, not trees
+    except UnexpectedToken as error:
+        raise explained(error, text) from None
     return node.expression
 
 
-class _Node(NamedTuple):
-    """A piece of the tree and its depth: how many AND, OR and NOT are above its deepest constraint."""
-
-    expression: Expression
-    depth: int
-
-
-class _Value(NamedTuple):
-    literal: Literal
-    token: Token
-
-
-def _refusal(token: Token, code: Code, reason: str) -> FilterError:
-    return FilterError(code, reason, token.line or 1, token.column or 1)
-
-
 @v_args(inline=True)
-class _Builder(Transformer[Token, Any]):
-    """Makes the pieces of the tree: one method per rule or alternative of the grammar."""
+class _Builder(Conditions):
+    """Makes the pieces of the tree: conditions on one value, and here all else."""
 
-    def either(self, *children: Any) -> _Node:
+    def either(self, *children: Any) -> Node:
         return _joined(Or, children)
 
-    def both(self, *children: Any) -> _Node:
+    def both(self, *children: Any) -> Node:
         return _joined(And, children)
 
-    def negation(self, token: Token, node: _Node) -> _Node:
-        return _checked(_Node(Not(node.expression), node.depth + 1), token)
+    def negation(self, token: SqlToken, node: Node) -> Node:
+        return _checked(Node(Not(node.expression), node.depth + 1), token)
 
-    def anything(self, _token: Token) -> _Node:
-        return _Node(Anything(), 0)
-
-    def comparison(self, path: Path, operator: Token, value: _Value) -> _Node:
-        return _Node(Comparison(path, _operator(operator), value.literal), 0)
-
-    def flipped(self, value: _Value, operator: Token, path: Path) -> _Node:
-        plain = _operator(operator)
-        return _Node(Comparison(path, _FLIPPED.get(plain, plain), value.literal), 0)
-
-    def among(self, path: Path, negated: Token | None, _in: Token, values: tuple[_Value, ...]) -> _Node:
-        return _maybe_negated(In(path, tuple(value.literal for value in values)), negated)
-
-    def between(
-        self, path: Path, negated: Token | None, _between: Token, low: _Value, _and: Token, high: _Value
-    ) -> _Node:
-        one, other = kind(low.literal), kind(high.literal)
-        if one is None or other is None or one is not other:
-            reason = (
-                f"BETWEEN needs two ends of one type, not {one and one.value} and {other and other.value}"
-            )
-            raise _refusal(high.token, Code.FILTER_TYPE, reason)
-        return _maybe_negated(Between(path, low.literal, high.literal), negated)
-
-    def like(self, path: Path, negated: Token | None, _like: Token, pattern: Token) -> _Node:
-        return _maybe_negated(Like(path, _unquoted(pattern)), negated)
-
-    def is_null(self, path: Path, _is: Token, negated: Token | None, _null: Token) -> _Node:
-        return _maybe_negated(IsNull(path), negated)
-
-    def path(self, *tokens: Token) -> Path:
-        return tuple(_name(token) for token in tokens)
-
-    def literals(self, *values: _Value) -> tuple[_Value, ...]:
-        if len(values) > limits.FILTER_MAX_IN_VALUES:
-            reason = f"the IN list has {len(values)} values; the limit is {limits.FILTER_MAX_IN_VALUES}"
-            raise _refusal(values[limits.FILTER_MAX_IN_VALUES].token, Code.FILTER_TOO_MANY_VALUES, reason)
-        return values
-
-    def literal(self, token: Token) -> _Value:
-        match token.type:
-            case "NUMBER":
-                return _Value(_number(token), token)
-            case "STRING":
-                return _Value(_unquoted(token), token)
+    def settled(self, node: Node, is_: SqlToken, negated: SqlToken | None, truth: SqlToken) -> Node:
+        term = node.expression
+        match truth.type:
+            case "TRUE":
+                made = Node(IsTrue(term), node.depth + 1)
+            case "FALSE":
+                made = Node(IsTrue(Not(term)), node.depth + 2)
             case _:
-                return _Value(token.type == "TRUE", token)
+                made = Node(And((Not(IsTrue(term)), Not(IsTrue(Not(term))))), node.depth + 3)
+        return _checked(_not_true(made) if negated else made, is_)
+
+    def anything(self, _token: SqlToken) -> Node:
+        return Node(Anything(), 0)
+
+    def nothing(self, _token: SqlToken) -> Node:
+        return Node(Not(Anything()), 1)
+
+    def every(self, token: SqlToken, node: Node) -> Node:
+        match node.expression:
+            case Not(OfKind(path, kinds)):
+                return Node(Every(OfKind(path, _ALL_KINDS - kinds)), 0)
+            case Comparison() | Between() | In() | Matches() | InBlock() | OfKind() as constraint:
+                return Node(Every(constraint), 0)
+            case Not():
+                reason = "EVERY takes no NOT; NOT EVERY ... says that one value does not fit"
+                raise (node.negation or token).refusal(Code.FILTER_SYNTAX, reason)
+            case _:
+                reason = "EVERY takes a condition on one value: =, <, IN, BETWEEN, LIKE, IS NUMBER ..."
+                raise token.refusal(Code.FILTER_SYNTAX, reason)
+
+    def exists(self, _exists: SqlToken, path: Path) -> Node:
+        return Node(OfKind(path, _ALL_KINDS - {Kind.MISSING}), 0)
+
+    def flipped(self, value: Value, operator: SqlToken, path: Path) -> Node:
+        plain = read_operator(operator)
+        return Node(Comparison(path, _FLIPPED.get(plain, plain), value.literal), 0)
+
+    def fields(self, path: Path, operator: SqlToken, other: Path) -> Node:
+        return Node(CompareFields(path, read_operator(operator), other), 0)
+
+    def is_truth(self, path: Path, _is: SqlToken, negated: SqlToken | None, truth: SqlToken) -> Node:
+        made = Node(IsTrue(Comparison(path, Operator.EQ, truth.type == "TRUE")), 1)
+        return _not_true(made) if negated else made
+
+    def has(self, path: Path, negated: SqlToken | None, _has: SqlToken, value: Value) -> Node:
+        return maybe_negated(Has(path, value.literal), negated)
+
+    def has_several(
+        self, path: Path, negated: SqlToken | None, _has: SqlToken, which: SqlToken, values: tuple[Value, ...]
+    ) -> Node:
+        join = And if which.type == "ALL" else Or
+        return several(join, [Has(path, value.literal) for value in values], negated)
+
+    def cesql(self, _cesql: SqlToken, token: SqlToken) -> Node:
+        text = read_text(token)
+        try:
+            root = read_cesql(text)
+        except FilterError as error:
+            lines = text.split("\n")[: error.line - 1]
+            offset = offset_in(token, sum(len(line) + 1 for line in lines) + error.column - 1)
+            raise token.refusal(error.rejection.code, f"in CESQL: {error.rejection.reason}", offset) from None
+        # Not lowered: what lowering makes is true where the formula is, but may be false where it fails.
+        return Node(Formula(root), 0)
 
 
-def _joined(join: type[And] | type[Or], children: tuple[Any, ...]) -> _Node:
+def _joined(join: type[And] | type[Or], children: tuple[Any, ...]) -> Node:
     """A node over every second child; the operators between them are there for their places."""
     terms: list[Expression] = []
     depth = 0
@@ -174,93 +163,27 @@ def _joined(join: type[And] | type[Or], children: tuple[Any, ...]) -> _Node:
         else:
             terms.append(node.expression)
             depth = max(depth, node.depth + 1)
-    return _checked(_Node(join(tuple(terms)), depth), children[1])
+    return _checked(Node(join(tuple(terms)), depth), children[1])
 
 
-def _maybe_negated(constraint: Constraint, negated: Token | None) -> _Node:
-    return _Node(constraint, 0) if negated is None else _Node(Not(constraint), 1)
+def _not_true(node: Node) -> Node:
+    """The negation of what IS made: IS NOT TRUE is one level, as IS TRUE is."""
+    deeper = 0 if isinstance(node.expression, IsTrue) else 1
+    return Node(Not(node.expression), node.depth + deeper)
 
 
-def _checked(node: _Node, token: Token) -> _Node:
+def _checked(node: Node, token: SqlToken) -> Node:
     # The innermost level that is too many is refused at once, so the actual depth is never known.
     if node.depth > limits.FILTER_MAX_DEPTH:
         reason = (
-            f"AND, OR and NOT are nested at least {node.depth} deep; the limit is {limits.FILTER_MAX_DEPTH}"
+            f"the conditions are nested at least {node.depth} deep; the limit is {limits.FILTER_MAX_DEPTH}"
         )
-        raise _refusal(token, Code.FILTER_TOO_DEEP, reason)
+        raise token.refusal(Code.FILTER_TOO_DEEP, reason)
     return node
-
-
-def _operator(token: Token) -> Operator:
-    return Operator.NE if token == "!=" else Operator(str(token))
-
-
-def _unquoted(token: Token) -> str:
-    quote = token[0]
-    return token[1:-1].replace(quote * 2, quote)
-
-
-def _name(token: Token) -> str:
-    name = _unquoted(token) if token.type == "QUOTED" else str(token)
-    size = len(name.encode())
-    if size > limits.NAME_MAX_BYTES:
-        reason = f"the name has {size} bytes; the limit is {limits.NAME_MAX_BYTES}"
-        raise _refusal(token, Code.FILTER_NAME_TOO_LONG, reason)
-    return name
-
-
-def _number(token: Token) -> int | float:
-    if len(token) > limits.NUMBER_MAX_CHARS:
-        reason = f"the number has {len(token)} characters; the limit is {limits.NUMBER_MAX_CHARS}"
-        raise _refusal(token, Code.FILTER_NUMBER, reason)
-    if token.lstrip("+-").isdigit():
-        return int(token)
-    number = float(token)
-    if math.isinf(number):
-        raise _refusal(token, Code.FILTER_NUMBER, f"{clipped(token)} is too large for a decimal number")
-    return number
 
 
 @cache
 def _parser() -> Lark:
     # Through importlib, because Spark may ship the package to its workers as a zip file.
     grammar = resources.files(__package__).joinpath("sql.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", lexer="basic", transformer=_Builder())
-
-
-def _explained(error: UnexpectedInput, text: str) -> FilterError:
-    if isinstance(error, UnexpectedCharacters):
-        return FilterError(Code.FILTER_SYNTAX, _strange(error.char), error.line, error.column)
-    assert isinstance(error, UnexpectedToken)
-    accepts = set(error.accepts)
-    if accepts & {"RPAR", "$END"} and "COMMA" not in accepts:
-        # The parser has closed the condition before it saw that the next word does not follow one.
-        accepts |= {"AND", "OR"}
-    token = error.token
-    if token.type == "$END":
-        reason = f"the filter ends too early; expected {in_words(accepts, _WORDS)}"
-        return FilterError(Code.FILTER_SYNTAX, reason, *place(text, len(text.rstrip())))
-    reason = f"expected {in_words(accepts, _WORDS)}, found {clipped(token)}{_hint(token, accepts)}"
-    return _refusal(token, Code.FILTER_SYNTAX, reason)
-
-
-def _strange(character: str) -> str:
-    match character:
-        case "'":
-            return "this text has no closing quote"
-        case '"':
-            return "this quoted name has no closing quote"
-        case _ if character in "+-.0123456789":
-            return "this is not a number"
-        case _:
-            return f"the character {character!a} means nothing here"
-
-
-def _hint(token: Token, accepts: set[str]) -> str:
-    if token.type == "NULL" and accepts & {"STRING", "NUMBER"}:
-        return "; nothing equals NULL: write IS NULL or IS NOT NULL"
-    if token.type in KEYWORDS and "NAME" in accepts:
-        return f'; as a name it is written "{token}"'
-    if token.type in ("NAME", "QUOTED") and "STRING" in accepts:
-        return "; text stands in single quotes"
-    return ""
+    return Lark(grammar, parser="lalr", lexer=SqlLexer, transformer=_Builder())

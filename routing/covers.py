@@ -1,0 +1,282 @@
+"""Covers: disjunctions of filters, kept short.
+
+A cover is a tuple of filters in normal form, sorted; it holds for an event if one of them does. No filter
+in it covers another, and no two differ only in ranges of one dimension that touch: those are joined. So
+`a < 5 OR a >= 5` is one filter, and `a IS NULL OR a IS NOT NULL` is the filter without constraints.
+
+A cover has at most COVER_MAX_FILTERS filters. Where it would have more, it is *widened*: two filters are
+replaced by one that covers both, again and again, until it fits, in the order of what that costs in
+precision: first joining two neighbouring ranges of one dimension, closest first, then dropping constraints,
+the weakest first. A widened cover holds for more than was asked, never for less. What is done depends on
+the set of filters alone, not on the order in which they came.
+
+Cost: joining sorts the filters once for each dimension; covering is tested between filters of different
+shapes only. Both see at most a few times COVER_MAX_FILTERS filters.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import chain, groupby, pairwise, product
+from typing import NamedTuple, TypeAlias
+
+from branchline.routing import filters, intervals
+from branchline.routing.dimensions import Axis, Dimension, shared_length
+from branchline.routing.expression import Path
+from branchline.routing.filters import Constraint, Contains, Contradiction, Filter, Range, conjoin
+from branchline.routing.intervals import Interval, is_point
+from branchline.routing.limits import COVER_MAX_FILTERS
+
+Cover: TypeAlias = tuple[Filter, ...]
+
+NOTHING: Cover = ()
+ALL: Cover = (filters.EVERYTHING,)
+
+
+class Conjunction(NamedTuple):
+    """The conjunction of several covers: which of them had to be widened, and why it is empty if it is."""
+
+    cover: Cover
+    widened: frozenset[int]
+    contradiction: Contradiction | None
+
+
+def disjoin(found: Iterable[Filter]) -> Cover:
+    """The disjunction of filters in normal form."""
+    distinct = set(found)
+    if len(distinct) < 2:
+        return tuple(distinct)
+    if filters.EVERYTHING in distinct:
+        return ALL
+    while True:
+        before = len(distinct)
+        for dimension in sorted({constraint.dimension for each in distinct for constraint in each}):
+            distinct = _joined(dimension, distinct)
+        distinct = _absorbed(distinct)
+        if len(distinct) == before:
+            return tuple(sorted(distinct, key=_order))
+
+
+def _order(filter_: Filter) -> list[tuple[object, ...]]:
+    return [(path, axis, type(each) is Contains, what) for each in filter_ for path, axis, what in (each,)]
+
+
+def _joined(dimension: Dimension, found: set[Filter]) -> set[Filter]:
+    """Join the filters that differ in their range of this dimension only, where the ranges touch."""
+    groups: dict[Filter, list[tuple[Interval, Filter]]] = {}
+    made: set[Filter] = set()
+    for each in found:
+        place = _range_at(dimension, each)
+        if place is None:
+            made.add(each)
+        else:
+            rest = each[:place] + each[place + 1 :]
+            groups.setdefault(rest, []).append((each[place][2], each))  # type: ignore[arg-type]
+    for rest, ranges in groups.items():
+        joined = intervals.joined([interval for interval, _ in ranges])
+        if len(joined) == len(ranges):
+            made.update(each for _, each in ranges)
+            continue
+        for interval in joined:
+            both = conjoin((*rest, Range(*dimension, interval)))
+            assert not isinstance(both, Contradiction)
+            made.add(both)
+    return made
+
+
+def _range_at(dimension: Dimension, filter_: Filter) -> int | None:
+    path, axis = dimension
+    for place, constraint in enumerate(filter_):
+        if constraint[1] is axis and constraint[0] == path and type(constraint) is Range:
+            return place
+    return None
+
+
+def _absorbed(found: set[Filter]) -> set[Filter]:
+    """Drop the filters that another one covers."""
+    if len({(*each[0][:2], type(each[0])) if len(each) == 1 else each for each in found}) == 1:
+        return found  # ranges of one dimension that are joined do not cover each other
+    ordered = [(each, {constraint[0] for constraint in each}) for each in sorted(found, key=_order)]
+    return {
+        one
+        for place, (one, its) in enumerate(ordered)
+        if not any(
+            others <= its and filters.covers(other, one) and (at < place or not filters.covers(one, other))
+            for at, (other, others) in enumerate(ordered)
+            if at != place
+        )
+    }
+
+
+def conjoin_covers(covers: Sequence[Cover]) -> Conjunction:
+    """The conjunction of covers, widened where it would be too long.
+
+    First each attribute by itself: what several parts say of one is intersected, so that
+    `a <> 1 AND a <> 2 AND …` stays short. Then the product over attributes, and last the parts that speak
+    of several at once.
+    """
+    own: dict[Path, list[_Sourced]] = {}
+    mixed: list[_Sourced] = []
+    for index, cover in enumerate(covers):
+        if not cover:
+            return Conjunction(NOTHING, frozenset(), None)
+        if len(cover) == 1:
+            for path, group in groupby(cover[0], key=_path):
+                own.setdefault(path, []).append(((tuple(group),), frozenset({index})))
+        elif len(paths := _paths(cover)) == 1:
+            own.setdefault(paths.pop(), []).append((cover, frozenset({index})))
+        else:
+            mixed.append((cover, frozenset({index})))
+    parts: list[_Sourced] = []
+    for path in sorted(own):
+        part = own[path][0] if len(own[path]) == 1 else _of_one_path(own[path])
+        if isinstance(part, Contradiction):
+            return Conjunction(NOTHING, frozenset(), part)
+        parts.append(part)
+    made, widened = _product(parts)
+    everybody = frozenset(range(len(covers)))
+    for cover, sources in sorted(mixed, key=lambda each: [_order(filter_) for filter_ in each[0]]):
+        while len(made) * len(cover) > 4 * COVER_MAX_FILTERS:
+            if len(cover) >= len(made):
+                cover, widened = _halved(cover), widened | sources
+            else:
+                made, widened = _halved(made), everybody
+        both = _intersected(made, cover)
+        if isinstance(both, Contradiction):
+            return Conjunction(NOTHING, widened, both)
+        made = both
+        if len(made) > COVER_MAX_FILTERS:
+            made, widened = widen(made, COVER_MAX_FILTERS), everybody
+    return Conjunction(made, widened, None)
+
+
+_Sourced: TypeAlias = tuple[Cover, frozenset[int]]
+
+
+def _of_one_path(covers: list[_Sourced]) -> _Sourced | Contradiction:
+    """The conjunction of covers that speak of one attribute only."""
+    made = ALL
+    sources: frozenset[int] = frozenset()
+    # The shortest first, so that what is longer is cut down at once; of one length, by what they say.
+    for cover, source in sorted(covers, key=lambda each: (len(each[0]), [_order(one) for one in each[0]])):
+        sources |= source
+        both = _intersected(made, cover)
+        if isinstance(both, Contradiction):
+            return both
+        made = both
+    return made, sources
+
+
+def _intersected(one: Cover, other: Cover) -> Cover | Contradiction:
+    """The filters that hold where both covers do, at least one; or why there is none."""
+    if len(one) == 1 and len(other) == 1:
+        both = conjoin((*one[0], *other[0]))
+        return both if isinstance(both, Contradiction) else (both,)
+    if _paths(one).isdisjoint(_paths(other)):
+        # The product of covers of different attributes is in normal form if they are.
+        made = [tuple(sorted(mine + theirs, key=_path)) for mine in one for theirs in other]
+        return tuple(sorted(made, key=_order))
+    found: list[Filter] = []
+    contradiction: Contradiction | None = None
+    for mine in one:
+        for theirs in other:
+            both = conjoin((*mine, *theirs))
+            if isinstance(both, Contradiction):
+                contradiction = contradiction or both
+            else:
+                found.append(both)
+    return disjoin(found) if found or contradiction is None else contradiction
+
+
+def _product(parts: list[_Sourced]) -> tuple[Cover, frozenset[int]]:
+    """The conjunction of covers of different attributes, in order: normal form if they are."""
+    widened: frozenset[int] = frozenset()
+    while math.prod(len(cover) for cover, _ in parts) > COVER_MAX_FILTERS:
+        # The longest gives way: joining neighbours of many costs less than joining those of few.
+        longest = max(range(len(parts)), key=lambda place: len(parts[place][0]))
+        cover, sources = parts[longest]
+        parts[longest] = _halved(cover), sources
+        widened |= sources
+    made = [tuple(chain(*choice)) for choice in product(*(cover for cover, _ in parts))]
+    return tuple(sorted(made, key=_order) if len(made) > 1 else made), widened
+
+
+def _halved(cover: Cover) -> Cover:
+    return widen(cover, (len(cover) + 1) // 2)
+
+
+def _paths(cover: Cover) -> set[Path]:
+    return {constraint[0] for filter_ in cover for constraint in filter_}
+
+
+def _path(constraint: Constraint) -> Path:
+    return constraint[0]
+
+
+def widen(cover: Cover, most: int) -> Cover:
+    """A cover of at most so many filters that covers this one."""
+    found = list(cover)
+    while len(found) > most:
+        pairs = sorted(
+            (_cost(one, other, both := _hull(one, other)), place, both)
+            for place, (one, other) in enumerate(pairwise(found))
+        )
+        used: set[int] = set()
+        replaced: dict[int, Filter] = {}
+        for _, place, both in pairs[: len(found) - most]:
+            if place not in used and place + 1 not in used:
+                used |= {place, place + 1}
+                replaced[place] = both
+        kept = [each for place, each in enumerate(found) if place not in used]
+        found = list(disjoin([*kept, *replaced.values()]))
+    return tuple(found)
+
+
+def _hull(one: Filter, other: Filter) -> Filter:
+    """The narrowest filter that covers both and is not longer than either."""
+    theirs = {each.dimension: each for each in other if isinstance(each, Range)}
+    words = {each for each in other if isinstance(each, Contains)}
+    made: list[Constraint] = []
+    for mine in one:
+        if isinstance(mine, Contains):
+            if mine in words:
+                made.append(mine)
+        elif mine.dimension in theirs:
+            both = intervals.hull(mine.interval, theirs[mine.dimension].interval)
+            made.append(Range(mine.path, mine.axis, both))
+    hull = conjoin(made)
+    assert not isinstance(hull, Contradiction)
+    return hull
+
+
+def _cost(one: Filter, other: Filter, hull: Filter) -> tuple[float, float]:
+    """How much precision two filters lose in their hull, and how far apart they are."""
+    kept = sum(map(_weight, hull))
+    return sum(map(_weight, one)) + sum(map(_weight, other)) - 2 * kept, sum(map(_width, hull))
+
+
+def _weight(constraint: Constraint) -> float:
+    """How much a constraint says, roughly: a point much, a range with two ends less, with one end little."""
+    if isinstance(constraint, Contains):
+        return 2
+    if constraint.axis is Axis.PRESENCE:
+        return 0.5
+    if is_point(constraint.interval) or constraint.axis is Axis.BOOLEAN:
+        return 4
+    ends = (len(cut) == 3 for cut in constraint.interval)
+    return 3 if all(ends) else 1
+
+
+def _width(constraint: Constraint) -> float:
+    """How wide a range is, to choose between hulls of one weight: by number, or by what texts share."""
+    if isinstance(constraint, Contains) or not all(len(cut) == 3 for cut in constraint.interval):
+        return 0
+    low, high = constraint.interval.low[1], constraint.interval.high[1]
+    if isinstance(low, str):
+        shared = shared_length(low, high)
+        return 1 / (1 + shared)
+    if isinstance(low, int | float):
+        try:
+            return float(high - low)
+        except OverflowError:
+            return float("inf")
+    return 0
