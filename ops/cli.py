@@ -6,9 +6,11 @@ import click
 from confluent_kafka import KafkaException
 
 from branchline.kafka.errors import BranchlineError, ClusterUnreachable, ConfigError
+from branchline.ops.bench import bench
 from branchline.ops.consume import consume
 from branchline.ops.dead_letters import dead_letters
 from branchline.ops.demo import demo
+from branchline.ops.filtering import filter_commands
 from branchline.ops.machine import doctor, setup
 from branchline.ops.output import JSON_ASKED, exit_code, say, show_error
 from branchline.ops.publish import publish
@@ -80,10 +82,12 @@ for command in (
     unsubscribe,
     subscriptions,
     consume,
+    filter_commands,
     dead_letters,
     status,
     doctor,
     setup,
     demo,
+    bench,
 ):
     main.add_command(command)

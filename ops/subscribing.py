@@ -1,5 +1,6 @@
 """`subscribe`, `unsubscribe` and `subscriptions`."""
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,8 +13,10 @@ from branchline.kafka.listing import list_subscriptions
 from branchline.kafka.messages import DEFAULT_ID, BadRequest, decode_request, dump, encode_request
 from branchline.ops.output import emit, say, table
 from branchline.ops.settings import cluster_options, find_cluster, json_option, make_topics
+from branchline.ops.spelling import IN_WORDS, Spelled
 from branchline.routing.codes import Rejection
 from branchline.routing.control import Operation, Request, Status
+from branchline.routing.spellings import SPELLINGS
 from branchline.routing.spellings.errors import caret
 
 WAITS = {"accepted": Status.ACCEPTED, "in-force": Status.IN_FORCE, "none": None}
@@ -43,7 +46,7 @@ home_option = click.option("--home", help="The home broker; needed only if the c
 @click.option(
     "--id", "subscription_id", default=DEFAULT_ID, show_default=True, help="Names the subscription."
 )
-@click.option("--spelling", default="sql", show_default=True, help="The filter's language.")
+@click.option("--spelling", show_default="guessed", help=f"The filter's language: {', '.join(SPELLINGS)}.")
 @click.option(
     "--file",
     "path",
@@ -63,7 +66,7 @@ def subscribe(
     client_properties: str | None,
     namespace: str,
     subscription_id: str,
-    spelling: str,
+    spelling: str | None,
     path: Path | None,
     home: str | None,
     wait: str,
@@ -76,20 +79,23 @@ def subscribe(
     Examples:
       branchline subscribe alice "type = 'flight' AND price < 500"
       branchline subscribe alice "origin LIKE 'M%'" --id to-madrid --wait accepted
+      branchline subscribe alice '{"type": ["flight"]}' --spelling eventbridge
       branchline subscribe --file subscriptions.jsonl
     """
     if path is not None:
         if name is not None:
             raise ConfigError("both NAME and --file were given", hint="give one of them")
-        requests = _read_file(path, home)
+        requests, guessed = _read_file(path, home, spelling)
     elif name is None or filter is None:
         raise ConfigError("NAME and FILTER are needed", hint='branchline subscribe alice "price < 100"')
     else:
-        requests = [
-            _checked(Request(Operation.SUBSCRIBE, name, subscription_id, home, spelling, filter), "subscribe")
-        ]
+        filter_ = Spelled.of(filter, spelling)
+        request = Request(Operation.SUBSCRIBE, name, subscription_id, home, filter_.spelling, filter)
+        requests, guessed = [_checked(request, "subscribe")], [filter_] if filter_.guessed else []
     topics = make_topics(namespace)
     cluster = find_cluster(bootstrap, client_properties)
+    if not as_json:
+        _tell_guesses(guessed, of_file=path is not None)
 
     def progress(answered: int) -> None:
         if answered % 1000 == 0:
@@ -180,8 +186,10 @@ def subscriptions(
     click.echo(table(("SUBSCRIBER", "ID", "HOME", "FILTER"), rows))
 
 
-def _read_file(path: Path, home: str | None) -> list[Request]:
-    requests = []
+def _read_file(path: Path, home: str | None, spelling: str | None) -> tuple[list[Request], list[Spelled]]:
+    """The requests, and of their filters those whose spelling nobody says."""
+    requests: list[Request] = []
+    guessed: list[Spelled] = []
     # Split as bytes: text may hold other characters that Python takes for the end of a line.
     for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
         if not line.strip():
@@ -193,6 +201,10 @@ def _read_file(path: Path, home: str | None) -> list[Request]:
             raise ConfigError(f"{where}: not JSON: {fields.reason}{at}", hint=FILE_HINT)
         if not isinstance(fields, dict):
             raise ConfigError(f"{where}: not a JSON object", hint=FILE_HINT)
+        if isinstance(text := fields.get("filter"), str) and "spelling" not in fields:
+            filter_ = Spelled.of(text, spelling)
+            fields["spelling"] = filter_.spelling
+            guessed += [filter_] if filter_.guessed else []
         message = dump({"version": 1, "op": Operation.SUBSCRIBE, "home": home, **fields})
         request = _decoded(message, where)
         if request.operation is not Operation.SUBSCRIBE:
@@ -200,11 +212,17 @@ def _read_file(path: Path, home: str | None) -> list[Request]:
         requests.append(request)
     if not requests:
         raise ConfigError(f"{path} holds no subscription", hint=FILE_HINT)
-    return requests
+    return requests, guessed
 
 
 def _checked(request: Request, where: str) -> Request:
-    return _decoded(encode_request(request), where)
+    try:
+        message = encode_request(request)
+    except UnicodeEncodeError:
+        raise ConfigError(
+            f"{where}: an argument is not UTF-8", hint="check the terminal's encoding"
+        ) from None
+    return _decoded(message, where)
 
 
 def _decoded(message: bytes, where: str) -> Request:
@@ -215,9 +233,28 @@ def _decoded(message: bytes, where: str) -> Request:
     return request
 
 
+def _tell_guesses(guessed: Sequence[Spelled], of_file: bool) -> None:
+    """Say what was not taken for SQL: who meant it otherwise would wonder why nothing matches."""
+    others = [each for each in guessed if each.spelling != "sql"]
+    if not of_file:
+        for filter_ in others:
+            say(filter_.note)
+    elif others:
+        counts = Counter(each.spelling for each in others)
+        told = ", ".join(f"{number:,} as {IN_WORDS[spelling]}" for spelling, number in sorted(counts.items()))
+        say(f'filters read {told}; --spelling, or "spelling" in a line, says otherwise')
+
+
 def _tell_written(requests: Sequence[Request], as_json: bool) -> None:
     if as_json:
-        emit({"status": "written", "requests": len(requests)})
+        spellings = sorted({each.spelling for each in requests if each.operation is Operation.SUBSCRIBE})
+        emit(
+            {
+                "status": "written",
+                "requests": len(requests),
+                **({"spellings": spellings} if spellings else {}),
+            }
+        )
     else:
         say(f"{len(requests)} written, not waited for")
 
@@ -230,11 +267,13 @@ def _tell(requests: Sequence[Request], answers: Sequence[Answer], as_json: bool)
                 "status": answer.status,
                 "subscriber": request.subscriber,
                 "id": request.id,
+                "spelling": request.spelling if request.operation is Operation.SUBSCRIBE else None,
                 "number": answer.number,
                 "code": answer.code,
                 "reason": answer.reason,
                 "line": answer.line,
                 "column": answer.column,
+                "note": answer.note,
             }
             emit({name: value for name, value in fields.items() if value is not None})
         elif answer.status is Status.REFUSED:
@@ -244,6 +283,8 @@ def _tell(requests: Sequence[Request], answers: Sequence[Answer], as_json: bool)
         elif len(requests) == 1:
             say(f"{request.subscriber}/{request.id}: {answer.status}")
             if answer.status in (Status.ACCEPTED, Status.IN_FORCE):
+                if answer.note is not None:
+                    say(f"note: {answer.note}")
                 say(f"read what it gets with: branchline consume {request.subscriber}")
     if not as_json and len(answers) > 1:
         say(f"{len(answers) - len(refused):,} done, {len(refused):,} refused")

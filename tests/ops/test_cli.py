@@ -107,7 +107,8 @@ def test_many_subscriptions_come_from_a_file(up: Machine, tmp_path: Path) -> Non
 def test_wait_says_how_far(up: Machine) -> None:
     """`accepted` returns that status, `none` returns once the request is written."""
     assert up.ask("subscribe", "waiter", "TRUE", "--wait", "accepted")[0]["status"] == "accepted"
-    assert up.ask("subscribe", "waiter", "TRUE", "--wait", "none") == [{"status": "written", "requests": 1}]
+    written = {"status": "written", "requests": 1, "spellings": ["sql"]}
+    assert up.ask("subscribe", "waiter", "TRUE", "--wait", "none") == [written]
 
 
 def test_an_ended_subscription_is_not_listed(up: Machine) -> None:
