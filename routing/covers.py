@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, groupby, pairwise, product
 from typing import NamedTuple, TypeAlias
 
-from branchline.routing import filters, intervals
+from branchline.routing import filters, intervals, spans
 from branchline.routing.dimensions import Axis, Dimension, shared_length
 from branchline.routing.expression import Path
 from branchline.routing.filters import Constraint, Contains, Contradiction, Filter, Range, conjoin
@@ -47,6 +47,10 @@ def disjoin(found: Iterable[Filter]) -> Cover:
         return tuple(distinct)
     if filters.EVERYTHING in distinct:
         return ALL
+    if len(paths := _paths(distinct)) == 1 and spans.is_spans(distinct):
+        united = spans.unite(paths.pop(), distinct)
+        if united is not None:
+            return united
     while True:
         before = len(distinct)
         for dimension in sorted({constraint.dimension for each in distinct for constraint in each}):
@@ -120,6 +124,9 @@ def conjoin_covers(covers: Sequence[Cover]) -> Conjunction:
         if not cover:
             return Conjunction(NOTHING, frozenset(), None)
         if len(cover) == 1:
+            if len(cover[0]) == 1:
+                own.setdefault(cover[0][0][0], []).append((cover, frozenset({index})))
+                continue
             for path, group in groupby(cover[0], key=_path):
                 own.setdefault(path, []).append(((tuple(group),), frozenset({index})))
         elif len(paths := _paths(cover)) == 1:
@@ -171,7 +178,11 @@ def _intersected(one: Cover, other: Cover) -> Cover | Contradiction:
     if len(one) == 1 and len(other) == 1:
         both = conjoin((*one[0], *other[0]))
         return both if isinstance(both, Contradiction) else (both,)
-    if _paths(one).isdisjoint(_paths(other)):
+    if spans.is_spans(one) and spans.is_spans(other) and len(_paths((*one, *other))) == 1:
+        common = spans.intersect(one, other)
+        if common is not None:
+            return tuple(sorted(common, key=_order)) if common else Contradiction(one[0][0], other[0][0])
+    elif _paths(one).isdisjoint(_paths(other)):
         # The product of covers of different attributes is in normal form if they are.
         made = [tuple(sorted(mine + theirs, key=_path)) for mine in one for theirs in other]
         return tuple(sorted(made, key=_order))
@@ -204,7 +215,7 @@ def _halved(cover: Cover) -> Cover:
     return widen(cover, (len(cover) + 1) // 2)
 
 
-def _paths(cover: Cover) -> set[Path]:
+def _paths(cover: Iterable[Filter]) -> set[Path]:
     return {constraint[0] for filter_ in cover for constraint in filter_}
 
 

@@ -143,3 +143,7 @@ def shared_length(one: str, other: str) -> int:
     """How many code points the two texts share at their start."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+KIND_INTERVALS = {kind: kinds(kind, kind) for kind in Kind}
+"""Each kind alone, on the axis of presence."""

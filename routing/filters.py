@@ -23,11 +23,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 from branchline.routing import intervals
 from branchline.routing.dimensions import (
+    KIND_INTERVALS,
     KIND_OF_AXIS,
     Axis,
     Dimension,
     common_prefix,
-    kinds,
     prefix_range,
     text_position,
 )
@@ -63,8 +63,6 @@ class Contains(NamedTuple):
 Constraint: TypeAlias = Range | Contains
 Filter: TypeAlias = tuple[Constraint, ...]
 EVERYTHING: Filter = ()
-
-_KIND_INTERVALS = {kind: kinds(kind, kind) for kind in Kind}
 
 
 class Contradiction(NamedTuple):
@@ -123,7 +121,7 @@ def _alone(path: Path, axis: Axis, interval: Interval) -> list[Constraint]:
     """The only range of a path: a whole axis says no more than the kind."""
     if interval == WHOLE:
         kind = KIND_OF_AXIS[axis]
-        return [] if kind is None else [Range(path, Axis.PRESENCE, _KIND_INTERVALS[kind])]
+        return [] if kind is None else [Range(path, Axis.PRESENCE, KIND_INTERVALS[kind])]
     if axis in _TURNED and is_point(interval):
         return [Range(path, _TURNED[axis], text_point(interval.high[1][::-1]))]
     return [Range(path, axis, interval)]
@@ -147,13 +145,13 @@ def _settle(
     presence = ranges.pop(Axis.PRESENCE, WHOLE)
     if kind is None:
         return _alone(path, Axis.PRESENCE, presence)
-    if not intervals.overlaps(presence, _KIND_INTERVALS[kind]):
+    if not intervals.overlaps(presence, KIND_INTERVALS[kind]):
         return Contradiction(Range(path, Axis.PRESENCE, presence), _first_of(kind, sides))
     ranges = {axis: interval for axis, interval in ranges.items() if interval != WHOLE}
     if kind is Kind.TEXT and (len(ranges) > 1 or words):
         return _settle_text(path, ranges, words)
     if not ranges:
-        return [Range(path, Axis.PRESENCE, _KIND_INTERVALS[kind])]
+        return [Range(path, Axis.PRESENCE, KIND_INTERVALS[kind])]
     return [each for axis, interval in ranges.items() for each in _alone(path, axis, interval)]
 
 
@@ -251,7 +249,7 @@ def _says(given: Constraint, wanted: Constraint) -> bool:
     interval: Interval = wanted[2]  # type: ignore[assignment]
     if wanted.axis is Axis.PRESENCE and given.axis is not Axis.PRESENCE:
         kind = KIND_OF_AXIS[given.axis]
-        return kind is not None and intervals.covers(interval, _KIND_INTERVALS[kind])
+        return kind is not None and intervals.covers(interval, KIND_INTERVALS[kind])
     if type(given) is Contains:
         return False
     known: Interval = given[2]  # type: ignore[assignment]
@@ -279,7 +277,7 @@ def outside(constraint: Range) -> list[Range]:
     rest = [Range(path, axis, gap) for gap in intervals.gaps([interval])]
     kind = KIND_OF_AXIS[axis]
     if kind is not None:
-        others = intervals.gaps([_KIND_INTERVALS[kind]])
+        others = intervals.gaps([KIND_INTERVALS[kind]])
         rest += [Range(path, Axis.PRESENCE, gap) for gap in others]
     return rest
 

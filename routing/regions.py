@@ -256,8 +256,10 @@ def _fitting(path: Path, pattern: Pattern, axis: Axis, backwards: Axis) -> Regio
     plain = not any(ANY_ONE in piece for piece in pieces)
     if plain and len(pieces) == 1:
         return _ranges(path, axis, [text_point(pieces[0])])
-    if plain and len(pieces) == 2 and not pieces[1]:
-        return _ranges(path, axis, [prefix_range(pieces[0])])
+    if plain and len(pieces) == 2 and not (pieces[0] and pieces[1]):
+        if pieces[0]:
+            return _ranges(path, axis, [prefix_range(pieces[0])])
+        return _ranges(path, backwards, [prefix_range(pieces[1][::-1])])
     made: list[Range | Contains] = [
         Range(path, axis, prefix_range(pattern.prefix)),
         Range(path, backwards, prefix_range(pattern.suffix[::-1])),
@@ -294,6 +296,8 @@ def _canonical(path: Path, pattern: Pattern, wanted: bool) -> Region:
         ranks(rank, rank, 1) for rank, name in enumerate(("false", "true")) if fits(name, pattern) is wanted
     ]
     numbers = _numbers(pattern)
+    if wanted and not truths and numbers == []:
+        return text
     if numbers is None:
         found = _ranges(path, Axis.PRESENCE, [kinds(Kind.NUMBER, Kind.NUMBER)])
     else:
