@@ -33,9 +33,10 @@ class Pattern:
         """The pattern of these pieces, made normal."""
         made = list(pieces)
         for place in range(len(made) - 1, 0, -1):
-            piece = made[place].lstrip(ANY_ONE)
-            made[place - 1] += ANY_ONE * (len(made[place]) - len(piece))
-            made[place] = piece
+            if made[place].startswith(ANY_ONE):
+                piece = made[place].lstrip(ANY_ONE)
+                made[place - 1] += ANY_ONE * (len(made[place]) - len(piece))
+                made[place] = piece
         return cls((made[0], *filter(None, made[1:-1]), *made[1:][-1:]))
 
     def fold(self) -> "Pattern":
@@ -96,7 +97,9 @@ def like_pattern(text: str, escape: str | None = None, *, lenient: bool = False)
     Raises BadEscape where the escape character stands before something else; with `lenient`, it is then
     itself.
     """
-    pieces = [""]
+    if escape is None or escape not in text:
+        return Pattern.of(text.replace("_", ANY_ONE).split("%"))
+    pieces: list[list[str]] = [[]]
     place = 0
     while place < len(text):
         symbol = text[place]
@@ -106,13 +109,13 @@ def like_pattern(text: str, escape: str | None = None, *, lenient: bool = False)
                 symbol, place = escaped, place + 1
             elif not lenient:
                 raise BadEscape(place)
-            pieces[-1] += symbol
+            pieces[-1].append(symbol)
         elif symbol == "%":
-            pieces.append("")
+            pieces.append([])
         else:
-            pieces[-1] += ANY_ONE if symbol == "_" else symbol
+            pieces[-1].append(ANY_ONE if symbol == "_" else symbol)
         place += 1
-    return Pattern.of(pieces)
+    return Pattern.of(map("".join, pieces))
 
 
 def fits(text: str, pattern: Pattern) -> bool:

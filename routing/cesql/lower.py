@@ -26,8 +26,28 @@ from collections.abc import Callable, Iterable
 
 from branchline.routing.cesql.casts import ErrorKind, Type
 from branchline.routing.cesql.evaluate import Result, evaluate, returns
-from branchline.routing.cesql.leaves import NEVER, Leaf, all_of, any_of, present, read_leaf
-from branchline.routing.cesql.tree import All, Any, Call, Constant, Identifier, Node, Not, identifiers, nodes
+from branchline.routing.cesql.leaves import (
+    NEVER,
+    FormulaLeaf,
+    Leaf,
+    Settled,
+    all_of,
+    any_of,
+    present,
+    read_leaf,
+)
+from branchline.routing.cesql.tree import (
+    All,
+    Any,
+    Call,
+    Constant,
+    Exists,
+    Identifier,
+    Node,
+    Not,
+    below,
+    nodes,
+)
 from branchline.routing.expression import And, Anything, Comparison, Expression, Formula, IsTrue, Or
 from branchline.routing.expression import Not as Negation
 from branchline.routing.limits import FILTER_MAX_DEPTH
@@ -97,7 +117,7 @@ class _Lowering:
                 except _TooLarge:
                     return Formula(node)
             case _:
-                return self._leaf(node).true
+                return self._leaf(node).true()
 
     def _false(self, node: Node) -> Expression:
         match node:
@@ -111,7 +131,7 @@ class _Lowering:
                 except _TooLarge:
                     return Formula(Not(node))
             case _:
-                return self._leaf(node).false
+                return self._leaf(node).false()
 
     def _settled(
         self,
@@ -134,10 +154,12 @@ class _Lowering:
             if room < 0 or len(names) > CHAIN_MAX_ATTRIBUTES:
                 raise _TooLarge
             leaf = self._leaf_below(term)
-            if leaf is not None and leaf.needs is not None:
-                names |= dict.fromkeys(sorted(leaf.needs))
+            needs = None if leaf is None else leaf.needs()
+            if needs is not None:
+                names |= dict.fromkeys(sorted(needs))
             else:
-                passed = leaf.defined if leaf is not None and leaf.defined is not None else passes(term)
+                defined = None if leaf is None else leaf.defined()
+                passed = passes(term) if defined is None else defined
                 others[passed] = self._enough(term)
         return made
 
@@ -150,7 +172,7 @@ class _Lowering:
                 found = [self._enough(term) for term in terms]
                 return None if None in found else frozenset().union(*filter(None, found))
             case _:
-                return self._leaf(node).needs
+                return self._leaf(node).needs()
 
     def _leaf_below(self, node: Node) -> Leaf | None:
         """The leaf, if there is nothing but NOT above it: what is no error is none with NOT either."""
@@ -168,7 +190,7 @@ class _Lowering:
             case Any(terms):
                 return self._when_defined(terms[0])
             case _:
-                return self._leaf(node).implies
+                return self._leaf(node).implies()
 
     def _when_false(self, node: Node) -> frozenset[str]:
         """Attributes that are there where the node is false."""
@@ -180,7 +202,7 @@ class _Lowering:
             case All(terms):
                 return self._when_defined(terms[0])
             case _:
-                return self._leaf(node).implies
+                return self._leaf(node).implies()
 
     def _when_defined(self, node: Node) -> frozenset[str]:
         """Attributes that are there where the node has no error."""
@@ -190,7 +212,7 @@ class _Lowering:
             case All(terms) | Any(terms):
                 return self._when_defined(terms[0])
             case _:
-                return self._leaf(node).implies
+                return self._leaf(node).implies()
 
     def _leaf(self, node: Node) -> Leaf:
         key = id(node)
@@ -205,25 +227,24 @@ def _make_leaf(node: Node) -> Leaf:
     condition = node if returns(node) is Type.BOOLEAN else Call("BOOL", (node,))
     if not _varies(node):
         match _constant(condition):
-            case Result(True, None):
-                return Leaf.never_fails(Anything(), NEVER)
-            case Result(False, None):
-                return Leaf.never_fails(NEVER, Anything())
+            case Result(bool(value), None):
+                return Settled(value)
             case _:
-                return Leaf(NEVER, NEVER)
-    return read_leaf(condition, _fold) or Leaf.formula(condition)
+                return Settled(None)
+    return read_leaf(condition, _fold) or FormulaLeaf(condition)
 
 
 def _fold(node: Node) -> Node:
     """The node's value, if it is the same for all events and no error."""
-    if isinstance(node, Constant) or _varies(node):
+    if isinstance(node, (Constant, Identifier)) or _varies(node):
         return node
     result = _constant(node)
     return Constant(result.value) if result.error is None else node
 
 
 def _varies(node: Node) -> bool:
-    return any(True for _ in identifiers(node))
+    # Not by way of `identifiers`: mostly the leftmost leaf is one, and is found before a generator is made.
+    return isinstance(node, (Identifier, Exists)) or any(map(_varies, below(node)))
 
 
 def _is_true(node: Node) -> bool:
@@ -256,10 +277,8 @@ def _depth(expression: Expression) -> int:
 
 
 def _terms(expression: Expression) -> Iterable[Expression]:
-    match expression:
-        case And(terms) | Or(terms):
-            return terms
-        case Negation(term) | IsTrue(term):
-            return (term,)
-        case _:
-            return ()
+    if isinstance(expression, (And, Or)):
+        return expression.terms
+    if isinstance(expression, (Negation, IsTrue)):
+        return (expression.term,)
+    return ()

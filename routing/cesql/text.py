@@ -28,7 +28,7 @@ from branchline.routing.cesql.tree import (
     Xor,
 )
 from branchline.routing.cesql.tree import Arithmetic as Does
-from branchline.routing.patterns import ANY_ONE, Pattern
+from branchline.routing.patterns import ANY_ONE, Pattern, like_pattern
 
 _SYMBOL = re.compile(r"\\[%_]|[\s\S]")
 _WILD = re.compile(r"[%_]")
@@ -54,13 +54,15 @@ def quoted(text: str) -> str:
 
 def read_pattern(text: str) -> Pattern:
     """The pattern that the text after LIKE stands for."""
-    pieces = [""]
+    if "\\" not in text:
+        return like_pattern(text)
+    pieces: list[list[str]] = [[]]
     for symbol in _SYMBOL.findall(text):
         if symbol == "%":
-            pieces.append("")
+            pieces.append([])
         else:
-            pieces[-1] += ANY_ONE if symbol == "_" else symbol[-1]
-    return Pattern.of(pieces)
+            pieces[-1].append(ANY_ONE if symbol == "_" else symbol[-1])
+    return Pattern.of(map("".join, pieces))
 
 
 def write_pattern(pattern: Pattern) -> str:

@@ -1,21 +1,18 @@
 """CESQL, the CloudEvents expression language: `type = 'order' AND (source LIKE '/shop/%' OR EXISTS subject)`.
 
-Theory of operation. `cesql.lark` is the grammar; as in SQL the parser keeps its stack in a list and makes
-each piece of the tree as soon as its text is complete, counting depth on the way, so no text can exhaust
-the stack. `read` then says in Branchline's own expressions what these can say (`cesql/lower.py`), so that
-routing can index it, and leaves the rest as formulas.
+Theory of operation. `cesql.lark` is the grammar and `cesql_lexer.py` cuts the text; as in SQL the parser
+keeps its stack in a list and makes each piece of the tree as soon as its text is complete, counting depth on
+the way, so no text can exhaust the stack. `read` then says in Branchline's own expressions what these can
+say (`cesql/lower.py`), so that routing can index it, and leaves the rest as formulas.
 
 CESQL's AND, OR and XOR bind alike, and NOT binds closer than anything: `NOT a = b` is `(NOT a) = b`. Names
 keep their case, so that attributes of plain JSON events can be named too.
 """
 
 from functools import cache
-from importlib import resources
-from typing import Any as Child
 from typing import NamedTuple
 
-from lark import Lark, Token, Transformer, v_args
-from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from lark.exceptions import UnexpectedToken
 
 from branchline.routing import limits
 from branchline.routing.cesql.casts import INTEGERS, Type
@@ -42,13 +39,15 @@ from branchline.routing.cesql.tree import (
 )
 from branchline.routing.codes import Code
 from branchline.routing.expression import Expression
+from branchline.routing.spellings.cesql_lexer import KEYWORDS, CesqlLexer
 from branchline.routing.spellings.errors import FilterError, Words, check_text, clipped, in_words, place
-from branchline.routing.values import Operator
+from branchline.routing.spellings.lexing import OPERATORS, Token
+from branchline.routing.spellings.parsing import Parser
 
 __all__ = ["parse", "read", "write"]
 
 _OPERAND = frozenset(
-    {"NAME", "FUNCTION", "INTEGER", "STRING", "TRUE", "FALSE", "NOT", "EXISTS", "LPAR", "PLUS", "MINUS"}
+    {"NAME", "FUNCTION", "INTEGER", "STRING", "TRUE", "FALSE", "NOT", "EXISTS", "_LPAR", "PLUS", "MINUS"}
 )
 _WORDS: Words = (
     (_OPERAND, "an attribute, a value or a condition"),
@@ -57,12 +56,13 @@ _WORDS: Words = (
     (frozenset({"NAME"}), "an attribute"),
     (frozenset({"STRING"}), "text in quotes"),
     (frozenset({"INTEGER"}), "an integer"),
-    (frozenset({"COMMA"}), "a comma"),
-    (frozenset({"LPAR"}), "an opening parenthesis"),
-    (frozenset({"RPAR"}), "a closing parenthesis"),
+    (frozenset({"_COMMA"}), "a comma"),
+    (frozenset({"_LPAR"}), "an opening parenthesis"),
+    (frozenset({"_RPAR"}), "a closing parenthesis"),
     (frozenset({"$END"}), "the end of the filter"),
 )
-_KEYWORDS = frozenset({"AND", "OR", "XOR", "NOT", "LIKE", "IN", "EXISTS", "TRUE", "FALSE"})
+
+_ARITHMETIC = {operator.value: operator for operator in Arithmetic}
 
 
 def read(text: str) -> Expression:
@@ -107,14 +107,13 @@ class _Piece(NamedTuple):
 def _parse(text: str) -> _Piece:
     check_text(text)
     try:
-        piece: _Piece = _parser().parse(text)  # type: ignore[assignment]  # the builder makes pieces, not trees
-    except UnexpectedInput as error:
+        piece: _Piece = parser().parse(text)
+    except UnexpectedToken as error:
         raise _explained(error, text) from None
     return piece
 
 
-@v_args(inline=True)
-class _Builder(Transformer[Token, Child]):
+class _Builder:
     """Makes the pieces of the tree: one method per rule or alternative of the grammar."""
 
     def both(self, left: _Piece, token: Token, right: _Piece) -> _Piece:
@@ -131,20 +130,19 @@ class _Builder(Transformer[Token, Child]):
         return _checked(term._replace(node=Not(term.node), logic=term.logic + 1), token)
 
     def comparison(self, left: _Piece, token: Token, right: _Piece) -> _Piece:
-        operator = Operator.NE if token == "!=" else Operator(str(token))
-        return _made(Compare(left.node, operator, right.node), token, left, right)
+        return _made(Compare(left.node, OPERATORS[token.value], right.node), token, left, right)
 
     def calculation(self, left: _Piece, token: Token, right: _Piece) -> _Piece:
-        return _made(Calculate(left.node, Arithmetic(str(token)), right.node), token, left, right)
+        return _made(Calculate(left.node, _ARITHMETIC[token.value], right.node), token, left, right)
 
     def like(self, term: _Piece, negated: Token | None, like: Token, pattern: Token) -> _Piece:
-        made = _made(Like(term.node, read_pattern(unquoted(pattern))), like, term)
+        made = _made(Like(term.node, read_pattern(unquoted(pattern.value))), like, term)
         return made if negated is None else self.negation(negated, made)
 
     def among(self, left: _Piece, negated: Token | None, token: Token, values: tuple[_Piece, ...]) -> _Piece:
         if len(values) > limits.FILTER_MAX_IN_VALUES:
             reason = f"the IN list has {len(values)} values; the limit is {limits.FILTER_MAX_IN_VALUES}"
-            raise _refusal(token, Code.FILTER_TOO_MANY_VALUES, reason)
+            raise token.refusal(Code.FILTER_TOO_MANY_VALUES, reason)
         made = _made(Among(left.node, tuple(value.node for value in values)), token, left, *values)
         return made if negated is None else self.negation(negated, made)
 
@@ -158,7 +156,7 @@ class _Builder(Transformer[Token, Child]):
         return _Piece(Constant(_integer(token, "-")))
 
     def text(self, token: Token) -> _Piece:
-        return _Piece(Constant(unquoted(token)))
+        return _Piece(Constant(unquoted(token.value)))
 
     def boolean(self, token: Token) -> _Piece:
         return _Piece(Constant(token.type == "TRUE"))
@@ -170,7 +168,7 @@ class _Builder(Transformer[Token, Child]):
         return _Piece(Exists(_name(token)))
 
     def call(self, token: Token, values: tuple[_Piece, ...] | None) -> _Piece:
-        name, pieces = token.upper(), values or ()
+        name, pieces = token.value.upper(), values or ()
         made = _made(Call(name, tuple(piece.node for piece in pieces)), token, *pieces)
         if resolve(name, len(pieces)) is None:
             return made._replace(unknown=_Invocation(token, name, len(pieces)))
@@ -182,16 +180,16 @@ class _Builder(Transformer[Token, Child]):
 
 def _joined(join: type[All] | type[Any] | type[Xor], left: _Piece, token: Token, right: _Piece) -> _Piece:
     terms: list[Node] = []
-    logic = 0
-    pieces = _condition(left), _condition(right)
-    for piece in pieces:
-        if isinstance(piece.node, join):
-            terms += piece.node.terms
-            logic = max(logic, piece.logic)
+    logic = nesting = 0
+    for piece in (_condition(left), _condition(right)):
+        node, deep, nested, _ = piece
+        if isinstance(node, join):
+            terms += node.terms
         else:
-            terms.append(piece.node)
-            logic = max(logic, piece.logic + 1)
-    nesting = max(piece.nesting for piece in pieces)
+            terms.append(node)
+            deep += 1
+        logic = max(logic, deep)
+        nesting = max(nesting, nested)
     return _checked(_Piece(join(tuple(terms)), logic, nesting, left.unknown or right.unknown), token)
 
 
@@ -201,10 +199,13 @@ def _condition(piece: _Piece) -> _Piece:
 
 
 def _made(node: Node, token: Token, *pieces: _Piece) -> _Piece:
-    logic = max((piece.logic for piece in pieces), default=0)
-    nesting = max((piece.nesting for piece in pieces), default=0) + 1
-    unknown = next((piece.unknown for piece in pieces if piece.unknown), None)
-    return _checked(_Piece(node, logic, nesting, unknown), token)
+    logic = nesting = 0
+    unknown: _Invocation | None = None
+    for piece in pieces:
+        logic = max(logic, piece.logic)
+        nesting = max(nesting, piece.nesting)
+        unknown = unknown or piece.unknown
+    return _checked(_Piece(node, logic, nesting + 1, unknown), token)
 
 
 def _checked(piece: _Piece, token: Token) -> _Piece:
@@ -214,12 +215,12 @@ def _checked(piece: _Piece, token: Token) -> _Piece:
             f"AND, OR, XOR and NOT are nested at least {piece.logic} deep; "
             f"the limit is {limits.FILTER_MAX_DEPTH}{_bind_alike(piece.node)}"
         )
-        raise _refusal(token, Code.FILTER_TOO_DEEP, reason)
+        raise token.refusal(Code.FILTER_TOO_DEEP, reason)
     if piece.nesting > limits.CESQL_MAX_DEPTH:
         reason = (
             f"operators and functions are nested {piece.nesting} deep; the limit is {limits.CESQL_MAX_DEPTH}"
         )
-        raise _refusal(token, Code.FILTER_TOO_DEEP, reason)
+        raise token.refusal(Code.FILTER_TOO_DEEP, reason)
     return piece
 
 
@@ -229,66 +230,58 @@ def _bind_alike(node: Node) -> str:
     return ""
 
 
-def _refusal(token: Token, code: Code, reason: str) -> FilterError:
-    return FilterError(code, reason, token.line or 1, token.column or 1)
-
-
 def _unknown(call: _Invocation) -> FilterError:
     if call.name in FUNCTIONS:
         reason = f"{call.name} does not take {call.arguments} arguments"
     else:
         reason = f"there is no function {clipped(call.name)}; known: {', '.join(FUNCTIONS)}"
-    return _refusal(call.token, Code.FILTER_SYNTAX, reason)
+    return call.token.refusal(Code.FILTER_SYNTAX, reason)
 
 
 def _name(token: Token) -> str:
-    if len(token) > limits.NAME_MAX_BYTES:
-        reason = f"the name has {len(token)} bytes; the limit is {limits.NAME_MAX_BYTES}"
-        raise _refusal(token, Code.FILTER_NAME_TOO_LONG, reason)
-    return str(token)
+    name = token.value
+    if len(name) > limits.NAME_MAX_BYTES:
+        reason = f"the name has {len(name)} bytes; the limit is {limits.NAME_MAX_BYTES}"
+        raise token.refusal(Code.FILTER_NAME_TOO_LONG, reason)
+    return name
 
 
 def _integer(token: Token, sign: str) -> int:
-    digits = token.lstrip("0") or "0"
+    digits = token.value.lstrip("0") or "0"
     if len(digits) > len(str(INTEGERS[-1])) or int(sign + digits) not in INTEGERS:
-        reason = (
-            f"{sign}{clipped(token)} is no integer of CESQL; they go from {INTEGERS[0]} to {INTEGERS[-1]}"
-        )
-        raise _refusal(token, Code.FILTER_NUMBER, reason)
+        number = sign + clipped(token.value)
+        reason = f"{number} is no integer of CESQL; they go from {INTEGERS[0]} to {INTEGERS[-1]}"
+        raise token.refusal(Code.FILTER_NUMBER, reason)
     return int(sign + digits)
 
 
 @cache
-def _parser() -> Lark:
-    # Through importlib, because Spark may ship the package to its workers as a zip file.
-    grammar = resources.files(__package__).joinpath("cesql.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", lexer="basic", transformer=_Builder())
+def parser() -> Parser:
+    """Parses a text that has passed `check_text`."""
+    return Parser("cesql.lark", CesqlLexer, _Builder())
 
 
-def _explained(error: UnexpectedInput, text: str) -> FilterError:
-    if isinstance(error, UnexpectedCharacters):
-        reason = _strange(text, error.pos_in_stream)
-        return FilterError(Code.FILTER_SYNTAX, reason, error.line, error.column)
-    assert isinstance(error, UnexpectedToken)
+def _explained(error: UnexpectedToken, text: str) -> FilterError:
+    token: Token = error.token
+    if token.type == "STRANGE":
+        return token.refusal(Code.FILTER_SYNTAX, _strange(token.value))
     accepts = set(error.accepts)
-    if accepts & {"RPAR", "$END"}:
+    if accepts & {"_RPAR", "$END"}:
         # The parser has closed the operand before it saw that the next word does not follow one.
         accepts |= {"AND", "OR", "XOR"}
-    token = error.token
     if token.type == "$END":
         reason = f"the filter ends too early; expected {in_words(accepts, _WORDS)}"
         return FilterError(Code.FILTER_SYNTAX, reason, *place(text, len(text.rstrip())))
     hint = (
         "; a keyword cannot name an attribute in CESQL"
-        if token.type in _KEYWORDS and "NAME" in accepts
+        if token.type in KEYWORDS and "NAME" in accepts
         else ""
     )
-    reason = f"expected {in_words(accepts, _WORDS)}, found {clipped(token)}{hint}"
-    return _refusal(token, Code.FILTER_SYNTAX, reason)
+    reason = f"expected {in_words(accepts, _WORDS)}, found {clipped(token.value)}{hint}"
+    return token.refusal(Code.FILTER_SYNTAX, reason)
 
 
-def _strange(text: str, offset: int | None) -> str:
-    character = text[offset or 0]
+def _strange(character: str) -> str:
     if character in "'\"":
         return f"this text has no closing quote; within it, {character} is written \\{character}"
     if character.isascii() and character.isdigit():

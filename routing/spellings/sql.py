@@ -7,15 +7,13 @@ none, and NOT is one, also the NOT of `NOT IN` and `IS NOT NULL`. IS [NOT] TRUE 
 two and IS UNKNOWN three, as if they were spelled with NOT and IS NOT TRUE. So the tree is at most twice as
 deep as the limit, and UNKNOWN in UNKNOWN, which takes its condition twice, does not grow beyond measure.
 
-`sql_lexer.py` cuts the text, `sql_values.py` reads tokens, `sql_errors.py` explains what cannot be parsed,
-and `sql_text.py` writes.
+`sql_lexer.py` cuts the text, `parsing.py` parses it, `sql_values.py` reads tokens, `sql_errors.py` explains
+what cannot be parsed, and `sql_text.py` writes.
 """
 
 from functools import cache
-from importlib import resources
 from typing import Any
 
-from lark import Lark, v_args
 from lark.exceptions import UnexpectedToken
 
 from branchline.routing import limits
@@ -41,9 +39,11 @@ from branchline.routing.expression import (
 )
 from branchline.routing.spellings.cesql import condition as read_cesql
 from branchline.routing.spellings.errors import FilterError, check_text
+from branchline.routing.spellings.lexing import Token
+from branchline.routing.spellings.parsing import Parser
 from branchline.routing.spellings.sql_conditions import Conditions, Node, maybe_negated, several
 from branchline.routing.spellings.sql_errors import explained
-from branchline.routing.spellings.sql_lexer import SqlLexer, SqlToken
+from branchline.routing.spellings.sql_lexer import SqlLexer
 from branchline.routing.spellings.sql_text import write
 from branchline.routing.spellings.sql_values import (
     Value,
@@ -68,13 +68,12 @@ def read(text: str) -> Expression:
     """The expression that the text spells; raises FilterError if it spells none."""
     check_text(text)
     try:
-        node: Node = _parser().parse(text)  # type: ignore[assignment]  # the builder makes nodes, not trees
+        node: Node = parser().parse(text)
     except UnexpectedToken as error:
         raise explained(error, text) from None
     return node.expression
 
 
-@v_args(inline=True)
 class _Builder(Conditions):
     """Makes the pieces of the tree: conditions on one value, and here all else."""
 
@@ -84,10 +83,10 @@ class _Builder(Conditions):
     def both(self, *children: Any) -> Node:
         return _joined(And, children)
 
-    def negation(self, token: SqlToken, node: Node) -> Node:
+    def negation(self, token: Token, node: Node) -> Node:
         return _checked(Node(Not(node.expression), node.depth + 1), token)
 
-    def settled(self, node: Node, is_: SqlToken, negated: SqlToken | None, truth: SqlToken) -> Node:
+    def settled(self, node: Node, is_: Token, negated: Token | None, truth: Token) -> Node:
         term = node.expression
         match truth.type:
             case "TRUE":
@@ -98,13 +97,13 @@ class _Builder(Conditions):
                 made = Node(And((Not(IsTrue(term)), Not(IsTrue(Not(term))))), node.depth + 3)
         return _checked(_not_true(made) if negated else made, is_)
 
-    def anything(self, _token: SqlToken) -> Node:
+    def anything(self, _token: Token) -> Node:
         return Node(Anything(), 0)
 
-    def nothing(self, _token: SqlToken) -> Node:
+    def nothing(self, _token: Token) -> Node:
         return Node(Not(Anything()), 1)
 
-    def every(self, token: SqlToken, node: Node) -> Node:
+    def every(self, token: Token, node: Node) -> Node:
         match node.expression:
             case Not(OfKind(path, kinds)):
                 return Node(Every(OfKind(path, _ALL_KINDS - kinds)), 0)
@@ -117,30 +116,30 @@ class _Builder(Conditions):
                 reason = "EVERY takes a condition on one value: =, <, IN, BETWEEN, LIKE, IS NUMBER ..."
                 raise token.refusal(Code.FILTER_SYNTAX, reason)
 
-    def exists(self, _exists: SqlToken, path: Path) -> Node:
+    def exists(self, _exists: Token, path: Path) -> Node:
         return Node(OfKind(path, _ALL_KINDS - {Kind.MISSING}), 0)
 
-    def flipped(self, value: Value, operator: SqlToken, path: Path) -> Node:
+    def flipped(self, value: Value, operator: Token, path: Path) -> Node:
         plain = read_operator(operator)
         return Node(Comparison(path, _FLIPPED.get(plain, plain), value.literal), 0)
 
-    def fields(self, path: Path, operator: SqlToken, other: Path) -> Node:
+    def fields(self, path: Path, operator: Token, other: Path) -> Node:
         return Node(CompareFields(path, read_operator(operator), other), 0)
 
-    def is_truth(self, path: Path, _is: SqlToken, negated: SqlToken | None, truth: SqlToken) -> Node:
+    def is_truth(self, path: Path, _is: Token, negated: Token | None, truth: Token) -> Node:
         made = Node(IsTrue(Comparison(path, Operator.EQ, truth.type == "TRUE")), 1)
         return _not_true(made) if negated else made
 
-    def has(self, path: Path, negated: SqlToken | None, _has: SqlToken, value: Value) -> Node:
+    def has(self, path: Path, negated: Token | None, _has: Token, value: Value) -> Node:
         return maybe_negated(Has(path, value.literal), negated)
 
     def has_several(
-        self, path: Path, negated: SqlToken | None, _has: SqlToken, which: SqlToken, values: tuple[Value, ...]
+        self, path: Path, negated: Token | None, _has: Token, which: Token, values: tuple[Value, ...]
     ) -> Node:
         join = And if which.type == "ALL" else Or
         return several(join, [Has(path, value.literal) for value in values], negated)
 
-    def cesql(self, _cesql: SqlToken, token: SqlToken) -> Node:
+    def cesql(self, _cesql: Token, token: Token) -> Node:
         text = read_text(token)
         try:
             root = read_cesql(text)
@@ -172,7 +171,7 @@ def _not_true(node: Node) -> Node:
     return Node(Not(node.expression), node.depth + deeper)
 
 
-def _checked(node: Node, token: SqlToken) -> Node:
+def _checked(node: Node, token: Token) -> Node:
     # The innermost level that is too many is refused at once, so the actual depth is never known.
     if node.depth > limits.FILTER_MAX_DEPTH:
         reason = (
@@ -183,7 +182,6 @@ def _checked(node: Node, token: SqlToken) -> Node:
 
 
 @cache
-def _parser() -> Lark:
-    # Through importlib, because Spark may ship the package to its workers as a zip file.
-    grammar = resources.files(__package__).joinpath("sql.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", lexer=SqlLexer, transformer=_Builder())
+def parser() -> Parser:
+    """Parses a text that has passed `check_text`."""
+    return Parser("sql.lark", SqlLexer, _Builder())

@@ -1,8 +1,6 @@
 """Conditions on one value, as SQL spells them, and the paths, kinds and literals in them."""
 
-from typing import Any, NamedTuple, TypeAlias
-
-from lark import Transformer, v_args
+from typing import NamedTuple, TypeAlias
 
 from branchline.routing import limits
 from branchline.routing.codes import Code
@@ -24,7 +22,7 @@ from branchline.routing.expression import (
     SingleConstraint,
 )
 from branchline.routing.patterns import Pattern, containing, ending, exactly, starting
-from branchline.routing.spellings.sql_lexer import SqlToken
+from branchline.routing.spellings.lexing import Token
 from branchline.routing.spellings.sql_values import (
     Value,
     read_cidr,
@@ -37,7 +35,7 @@ from branchline.routing.spellings.sql_values import (
 )
 from branchline.routing.values import Kind, Operator, literal_kind
 
-_Maybe: TypeAlias = SqlToken | None
+_Maybe: TypeAlias = Token | None
 
 
 class Node(NamedTuple):
@@ -58,31 +56,30 @@ class _Canonical(NamedTuple):
 _Subject: TypeAlias = Path | _Canonical
 
 
-@v_args(inline=True)
-class Conditions(Transformer[SqlToken, Any]):
+class Conditions:
     """Makes nodes of single constraints: one method per rule or alternative of the grammar."""
 
-    def comparison(self, path: Path, operator: SqlToken, value: Value, folding: _Maybe) -> Node:
+    def comparison(self, path: Path, operator: Token, value: Value, folding: _Maybe) -> Node:
         if folding is None:
             return Node(Comparison(path, read_operator(operator), value.literal), 0)
         return _same_text(path, operator, exactly(_text_to_fold(value)), folding)
 
-    def canonical_comparison(self, subject: _Canonical, operator: SqlToken, token: SqlToken) -> Node:
+    def canonical_comparison(self, subject: _Canonical, operator: Token, token: Token) -> Node:
         return _same_text(subject, operator, exactly(read_text(token)), None)
 
     def among(
-        self, path: Path, negated: _Maybe, _in: SqlToken, values: tuple[Value, ...], folding: _Maybe
+        self, path: Path, negated: _Maybe, _in: Token, values: tuple[Value, ...], folding: _Maybe
     ) -> Node:
         if folding is None:
             return maybe_negated(In(path, tuple([value.literal for value in values])), negated)
         texts = [exactly(_text_to_fold(value)).fold() for value in values]
         return several(Or, [Matches(path, text, Reading.FOLDED) for text in texts], negated)
 
-    def in_block(self, path: Path, negated: _Maybe, _in: SqlToken, _cidr: SqlToken, token: SqlToken) -> Node:
+    def in_block(self, path: Path, negated: _Maybe, _in: Token, _cidr: Token, token: Token) -> Node:
         return maybe_negated(InBlock(path, read_cidr(token)), negated)
 
     def between(
-        self, path: Path, negated: _Maybe, _between: SqlToken, low: Value, _and: SqlToken, high: Value
+        self, path: Path, negated: _Maybe, _between: Token, low: Value, _and: Token, high: Value
     ) -> Node:
         if literal_kind(low.literal) is not literal_kind(high.literal):
             reason = f"BETWEEN needs two ends of one type, not {low.words} and {high.words}"
@@ -93,8 +90,8 @@ class Conditions(Transformer[SqlToken, Any]):
         self,
         subject: _Subject,
         negated: _Maybe,
-        like: SqlToken,
-        pattern: SqlToken,
+        like: Token,
+        pattern: Token,
         _escape: _Maybe,
         escape: _Maybe,
         folding: _Maybe,
@@ -104,7 +101,7 @@ class Conditions(Transformer[SqlToken, Any]):
         return maybe_negated(_matches(subject, read_like(pattern, escape), folding), negated)
 
     def contains(
-        self, subject: _Subject, negated: _Maybe, _contains: SqlToken, token: SqlToken, folding: _Maybe
+        self, subject: _Subject, negated: _Maybe, _contains: Token, token: Token, folding: _Maybe
     ) -> Node:
         return maybe_negated(_matches(subject, containing(read_text(token)), folding), negated)
 
@@ -112,32 +109,32 @@ class Conditions(Transformer[SqlToken, Any]):
         self,
         subject: _Subject,
         negated: _Maybe,
-        edge: SqlToken,
-        _with: SqlToken,
-        token: SqlToken,
+        edge: Token,
+        _with: Token,
+        token: Token,
         folding: _Maybe,
     ) -> Node:
         form = starting if edge.type == "STARTS" else ending
         return maybe_negated(_matches(subject, form(read_text(token)), folding), negated)
 
-    def of_kind(self, path: Path, _is: SqlToken, negated: _Maybe, kinds: frozenset[Kind]) -> Node:
+    def of_kind(self, path: Path, _is: Token, negated: _Maybe, kinds: frozenset[Kind]) -> Node:
         return maybe_negated(OfKind(path, kinds), negated)
 
     def kinds(self, *kinds: frozenset[Kind]) -> frozenset[Kind]:
         return frozenset().union(*kinds)
 
-    def kind(self, token: SqlToken, null: _Maybe = None) -> frozenset[Kind]:
+    def kind(self, token: Token, null: _Maybe = None) -> frozenset[Kind]:
         if null is not None:
             return frozenset({Kind.NULL})
         return NULLS if token.type == "NULL" else frozenset({Kind[token.value.upper()]})
 
-    def path(self, *tokens: SqlToken) -> Path:
+    def path(self, *tokens: Token) -> Path:
         return tuple([read_name(token) for token in tokens])
 
-    def canonical(self, _text: SqlToken, path: Path) -> _Canonical:
+    def canonical(self, _text: Token, path: Path) -> _Canonical:
         return _Canonical(path)
 
-    def folding(self, ignore: SqlToken, _case: SqlToken) -> SqlToken:
+    def folding(self, ignore: Token, _case: Token) -> Token:
         return ignore
 
     def literals(self, *values: Value) -> tuple[Value, ...]:
@@ -146,7 +143,7 @@ class Conditions(Transformer[SqlToken, Any]):
             raise values[limits.FILTER_MAX_IN_VALUES].token.refusal(Code.FILTER_TOO_MANY_VALUES, reason)
         return values
 
-    def literal(self, token: SqlToken) -> Value:
+    def literal(self, token: Token) -> Value:
         match token.type:
             case "NUMBER":
                 return Value(read_number(token), token)
@@ -155,7 +152,7 @@ class Conditions(Transformer[SqlToken, Any]):
             case _:
                 return Value(token.type == "TRUE", token)
 
-    def moment(self, _timestamp: SqlToken, token: SqlToken) -> Value:
+    def moment(self, _timestamp: Token, token: Token) -> Value:
         return Value(read_moment(token), token)
 
 
@@ -180,7 +177,7 @@ def _matches(subject: _Subject, pattern: Pattern, folding: _Maybe) -> Matches:
     return Matches(subject, pattern)
 
 
-def _same_text(subject: _Subject, operator: SqlToken, pattern: Pattern, folding: _Maybe) -> Node:
+def _same_text(subject: _Subject, operator: Token, pattern: Pattern, folding: _Maybe) -> Node:
     plain = read_operator(operator)
     if plain not in (Operator.EQ, Operator.NE):
         words = "TEXT(...)" if folding is None else "IGNORE CASE"

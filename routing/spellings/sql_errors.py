@@ -7,7 +7,8 @@ from lark.exceptions import UnexpectedToken
 
 from branchline.routing.codes import Code
 from branchline.routing.spellings.errors import FilterError, Words, clipped, in_words, place
-from branchline.routing.spellings.sql_lexer import KEYWORDS, SqlToken
+from branchline.routing.spellings.lexing import Token
+from branchline.routing.spellings.sql_lexer import KEYWORDS
 
 _VALUES = frozenset({"NUMBER", "STRING", "TRUE", "FALSE", "TIMESTAMP"})
 _NAMES = frozenset({"NAME", "TEXT", "TIMESTAMP", "CESQL"})
@@ -50,7 +51,7 @@ _STRANGE = {
 
 def explained(error: UnexpectedToken, text: str) -> FilterError:
     """The error that the parser met, in words, with its place."""
-    token: SqlToken = error.token
+    token: Token = error.token
     if token.type == "STRANGE":
         reason = _STRANGE.get(token.value, f"the character {token.value!a} means nothing here")
         return token.refusal(Code.FILTER_SYNTAX, reason)
@@ -66,7 +67,7 @@ def explained(error: UnexpectedToken, text: str) -> FilterError:
     return token.refusal(Code.FILTER_SYNTAX, reason)
 
 
-def _hint(token: SqlToken, accepts: set[str]) -> str:
+def _hint(token: Token, accepts: set[str]) -> str:
     word = token.value.upper()
     before = token.source[: token.start_pos].rstrip()
     match token.type:

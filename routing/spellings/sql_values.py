@@ -9,13 +9,13 @@ from branchline.routing.codes import Code
 from branchline.routing.instants import Instant, read_instant
 from branchline.routing.patterns import BadEscape, Pattern, like_pattern
 from branchline.routing.spellings.errors import clipped
-from branchline.routing.spellings.sql_lexer import SqlToken
+from branchline.routing.spellings.lexing import OPERATORS, Token
 from branchline.routing.values import Literal, Operator, literal_kind
 
 
 class Value(NamedTuple):
     literal: Literal
-    token: SqlToken
+    token: Token
 
     @property
     def words(self) -> str:
@@ -23,15 +23,15 @@ class Value(NamedTuple):
         return "a timestamp" if kind is None else kind.words
 
 
-def read_operator(token: SqlToken) -> Operator:
-    return Operator.NE if token.value == "!=" else Operator(token.value)
+def read_operator(token: Token) -> Operator:
+    return OPERATORS[token.value]
 
 
-def read_text(token: SqlToken) -> str:
+def read_text(token: Token) -> str:
     return token.value[1:-1].replace("''", "'")
 
 
-def read_name(token: SqlToken) -> str:
+def read_name(token: Token) -> str:
     name = token.value
     if name[0] == '"':
         name = name[1:-1].replace('""', '"')
@@ -42,7 +42,7 @@ def read_name(token: SqlToken) -> str:
     return name
 
 
-def read_number(token: SqlToken) -> int | float:
+def read_number(token: Token) -> int | float:
     text = token.value
     if len(text) > limits.NUMBER_MAX_CHARS:
         reason = f"the number has {len(text)} characters; the limit is {limits.NUMBER_MAX_CHARS}"
@@ -55,7 +55,7 @@ def read_number(token: SqlToken) -> int | float:
     return number
 
 
-def read_moment(token: SqlToken) -> Instant:
+def read_moment(token: Token) -> Instant:
     instant = read_instant(read_text(token))
     if instant is None:
         reason = "this is no moment such as '2026-11-16T12:00:00Z' (RFC 3339, with its offset from UTC)"
@@ -63,7 +63,7 @@ def read_moment(token: SqlToken) -> Instant:
     return instant
 
 
-def read_cidr(token: SqlToken) -> Block:
+def read_cidr(token: Token) -> Block:
     block = read_block(read_text(token))
     if block is None:
         reason = "this is no block of addresses such as '10.0.0.0/8' or '2001:db8::/32'"
@@ -71,7 +71,7 @@ def read_cidr(token: SqlToken) -> Block:
     return block
 
 
-def read_like(token: SqlToken, escape: SqlToken | None) -> Pattern:
+def read_like(token: Token, escape: Token | None) -> Pattern:
     text = read_text(token)
     character = None if escape is None else read_text(escape)
     if escape is not None and (character is None or len(character) != 1):
@@ -83,6 +83,6 @@ def read_like(token: SqlToken, escape: SqlToken | None) -> Pattern:
         raise token.refusal(Code.FILTER_SYNTAX, reason, offset_in(token, error.offset)) from None
 
 
-def offset_in(token: SqlToken, offset: int) -> int:
+def offset_in(token: Token, offset: int) -> int:
     """Where in the token a place of the text between its quotes is: each quote in it is written twice."""
     return 1 + offset + read_text(token)[:offset].count("'")
