@@ -3,6 +3,9 @@
 What is found about covers is true of the filters as far as the covers are exact. A filter that has a
 residual matches less than its cover, so it can be covered but never shown to cover, and it may overlap
 another less than it seems. `certain` says whether the verdict could be different.
+
+Disjoint means that no single-valued event matches both. An event with arrays may, each filter by another
+element; so nothing may be left unsent because two filters are disjoint. Covering holds with arrays too.
 """
 
 from enum import StrEnum
