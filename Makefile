@@ -6,14 +6,16 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO_SECONDS ?= 60
 PYTEST_ARGS ?=
+FILTER_TESTS := $(addprefix tests/routing/test_,$(addsuffix .py,compiling widening filters covers relations \
+  sql sql_duckdb cesql_evaluate cloudevents_filters eventbridge_oracle))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast soak-properties soak-spine check format clean
+.PHONY: help setup demo test test-fast soak-properties soak-filters soak-spine check format clean
 
 help: ## show what there is
 	@echo "Branchline: a content-based event router for Kafka."
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "DEMO_SECONDS=N sets how long the demo runs; PYTHON=... chooses the interpreter;"
 	@echo "PYTEST_ARGS='--kafka container' runs the tests on a Kafka in Docker."
@@ -50,6 +52,11 @@ test-fast: setup ## run the tests that need no Java: seconds
 
 soak-properties: setup ## run the property tests with 1,000 fresh examples each: a quarter of an hour
 	@HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -m "not kafka and not spark and not slow" --timeout 1800 $(PYTEST_ARGS)
+
+soak-filters: setup ## run the laws of the filter language with 20,000 fresh examples each: an hour
+	@HYPOTHESIS_PROFILE=filters $(BIN)/python -m pytest $(FILTER_TESTS) --timeout 3600 $(PYTEST_ARGS) \
+	  && echo "verdict: all laws of the filter language hold" \
+	  || { echo "verdict: a law of the filter language is broken, see above"; exit 1; }
 
 soak-spine: setup ## 10,000 events, 50 subscriptions, a killed driver, killed workers, 1, 2 and 4 shards
 	@BRANCHLINE_TEST_EVENTS=10000 $(BIN)/python -m pytest tests/streaming/test_volume.py tests/ops/test_up.py -q -s $(PYTEST_ARGS)

@@ -33,16 +33,21 @@ from branchline.routing.event import Event
 from branchline.routing.expression import (
     And,
     Anything,
+    Between,
+    Comparison,
     Constraint,
     Expression,
     Has,
     In,
     IsTrue,
+    Matches,
     Not,
+    OfKind,
     Or,
     Path,
     chosen_paths,
     constraints,
+    has_and,
     named_paths,
 )
 from branchline.routing.filters import EVERYTHING, Contradiction
@@ -131,6 +136,10 @@ def compile_expression(expression: Expression) -> Compiled | Rejection:
     )
 
 
+_USUAL = frozenset({Comparison, Matches, OfKind, Between})
+"""Constraints that need no further look before their regions are asked for: nearly all there are."""
+
+
 class _Walk:
     """One walk over an expression, with what it found on the way."""
 
@@ -141,6 +150,8 @@ class _Walk:
 
     def region(self, part: Expression, want: Want) -> Region:
         """The region of the part that is wanted."""
+        if type(part) in _USUAL:
+            return self._constraint(part, want)  # type: ignore[arg-type]
         match part:
             case And(terms) | Or(terms):
                 regions = [self.region(term, want) for term in terms]
@@ -187,9 +198,13 @@ class _Walk:
         return region
 
     def _alone(self, constraint: Has) -> bool:
-        """Whether nothing else in the filter speaks of the attribute."""
-        named = [path for each in constraints(self._expression) for path in named_paths(each)]
-        return named.count(constraint.path) == 1
+        """Whether nothing that must hold as well speaks of the attribute."""
+        whole = self._expression
+        terms = whole.terms if isinstance(whole, And) else (whole,)
+        speaking = [
+            term for term in terms if any(constraint.path in named_paths(each) for each in constraints(term))
+        ]
+        return len(speaking) == 1 and not has_and(speaking[0])
 
 
 def _by_axis(part: In) -> Or:

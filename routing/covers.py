@@ -97,8 +97,8 @@ def _range_at(dimension: Dimension, filter_: Filter) -> int | None:
 
 def _absorbed(found: set[Filter]) -> set[Filter]:
     """Drop the filters that another one covers."""
-    if len({(*each[0][:2], type(each[0])) if len(each) == 1 else each for each in found}) == 1:
-        return found  # ranges of one dimension that are joined do not cover each other
+    if len(found) > COVER_MAX_FILTERS:
+        return found  # it is widened next, which asks again
     ordered = [(each, {constraint[0] for constraint in each}) for each in sorted(found, key=_order)]
     return {
         one
@@ -118,59 +118,109 @@ def conjoin_covers(covers: Sequence[Cover]) -> Conjunction:
     `a <> 1 AND a <> 2 AND …` stays short. Then the product over attributes, and last the parts that speak
     of several at once.
     """
-    own: dict[Path, list[_Sourced]] = {}
-    mixed: list[_Sourced] = []
+    own: dict[Path, dict[Cover, frozenset[int]]] = {}
+    mixed: dict[Cover, frozenset[int]] = {}
     for index, cover in enumerate(covers):
+        source = frozenset({index})
         if not cover:
             return Conjunction(NOTHING, frozenset(), None)
         if len(cover) == 1:
-            if len(cover[0]) == 1:
-                own.setdefault(cover[0][0][0], []).append((cover, frozenset({index})))
-                continue
             for path, group in groupby(cover[0], key=_path):
-                own.setdefault(path, []).append(((tuple(group),), frozenset({index})))
+                _note(own.setdefault(path, {}), (tuple(group),), source)
         elif len(paths := _paths(cover)) == 1:
-            own.setdefault(paths.pop(), []).append((cover, frozenset({index})))
+            _note(own.setdefault(paths.pop(), {}), cover, source)
         else:
-            mixed.append((cover, frozenset({index})))
+            _note(mixed, cover, source)
+    widened: frozenset[int] = frozenset()
     parts: list[_Sourced] = []
     for path in sorted(own):
-        part = own[path][0] if len(own[path]) == 1 else _of_one_path(own[path])
-        if isinstance(part, Contradiction):
-            return Conjunction(NOTHING, frozenset(), part)
-        parts.append(part)
-    made, widened = _product(parts)
+        if len(own[path]) == 1:
+            parts += own[path].items()
+            continue
+        together = _of_one_path(own[path])
+        if isinstance(together, Contradiction):
+            return Conjunction(NOTHING, frozenset(), together)
+        sources = frozenset().union(*own[path].values())
+        parts.append((together.cover, sources))
+        if together.widened:
+            widened |= sources
+    made, cut = _product(parts)
+    widened |= cut
     everybody = frozenset(range(len(covers)))
-    for cover, sources in sorted(mixed, key=lambda each: [_order(filter_) for filter_ in each[0]]):
-        while len(made) * len(cover) > 4 * COVER_MAX_FILTERS:
-            if len(cover) >= len(made):
-                cover, widened = _halved(cover), widened | sources
-            else:
-                made, widened = _halved(made), everybody
-        both = _intersected(made, cover)
+    for cover, sources in sorted(mixed.items(), key=lambda each: [_order(filter_) for filter_ in each[0]]):
+        both = _bounded(made, cover)
         if isinstance(both, Contradiction):
             return Conjunction(NOTHING, widened, both)
-        made = both
-        if len(made) > COVER_MAX_FILTERS:
-            made, widened = widen(made, COVER_MAX_FILTERS), everybody
+        made = both.cover
+        if both.widened:
+            widened = everybody if both.of_one else widened | sources
     return Conjunction(made, widened, None)
 
 
 _Sourced: TypeAlias = tuple[Cover, frozenset[int]]
 
 
-def _of_one_path(covers: list[_Sourced]) -> _Sourced | Contradiction:
-    """The conjunction of covers that speak of one attribute only."""
-    made = ALL
-    sources: frozenset[int] = frozenset()
-    # The shortest first, so that what is longer is cut down at once; of one length, by what they say.
-    for cover, source in sorted(covers, key=lambda each: (len(each[0]), [_order(one) for one in each[0]])):
-        sources |= source
-        both = _intersected(made, cover)
-        if isinstance(both, Contradiction):
-            return both
-        made = both
-    return made, sources
+def _note(covers: dict[Cover, frozenset[int]], cover: Cover, source: frozenset[int]) -> None:
+    """A cover that comes twice says nothing the second time."""
+    covers[cover] = covers.get(cover, frozenset()) | source
+
+
+class _Bounded(NamedTuple):
+    """An intersection that was kept short, and what had to be widened for it."""
+
+    cover: Cover
+    widened: bool = False
+    of_one: bool = False
+    """Not only the second of the two was widened."""
+
+
+def _of_one_path(covers: Iterable[Cover]) -> _Bounded | Contradiction:
+    """The conjunction of covers that speak of one attribute only.
+
+    First those of the same axes, of which each intersection is about as long as its longer side; then these
+    with each other. In each round the shortest come first, so that what is longer is cut down at once.
+    """
+    rounds: dict[frozenset[Axis], list[Cover]] = {}
+    for cover in covers:
+        rounds.setdefault(frozenset(each[1] for one in cover for each in one), []).append(cover)
+    widened = False
+    found: list[Cover] = []
+    for group in (*rounds.values(), found):
+        made = ALL
+        for cover in sorted(group, key=lambda cover: (len(cover), [_order(one) for one in cover])):
+            both = _bounded(made, cover)
+            if isinstance(both, Contradiction):
+                return both
+            made, widened = both.cover, widened or both.widened
+        found.append(made)
+    return _Bounded(found[-1], widened)
+
+
+def _bounded(one: Cover, other: Cover) -> _Bounded | Contradiction:
+    """The intersection, for which both sides are widened until it cannot be too much work."""
+    widened = of_one = False
+    if _paths(one).isdisjoint(_paths(other)) and len(one) * len(other) > COVER_MAX_FILTERS:
+        # The product is as long as it looks, so the second side, which came later, fits itself in.
+        return _Bounded(_product_of(one, widen(other, max(1, COVER_MAX_FILTERS // len(one)))), True)
+    while len(one) * len(other) > 4 * COVER_MAX_FILTERS and not _are_spans(one, other):
+        widened = True
+        if len(other) >= len(one):
+            other = _halved(other)
+        else:
+            one, of_one = _halved(one), True
+    both = _intersected(one, other)
+    if isinstance(both, Contradiction):
+        return both
+    if len(both) > COVER_MAX_FILTERS and not _are_spans(one, other):
+        return _Bounded(widen(both, COVER_MAX_FILTERS), True, True)
+    return _Bounded(both, widened, of_one)
+
+
+def _are_spans(one: Cover, other: Cover) -> bool:
+    """Whether both are single ranges of one dimension, of which no product is made."""
+    return len({each[:2] for cover in (one, other) for filter_ in cover for each in filter_}) == 1 and all(
+        spans.is_spans(cover) for cover in (one, other)
+    )
 
 
 def _intersected(one: Cover, other: Cover) -> Cover | Contradiction:
@@ -183,9 +233,7 @@ def _intersected(one: Cover, other: Cover) -> Cover | Contradiction:
         if common is not None:
             return tuple(sorted(common, key=_order)) if common else Contradiction(one[0][0], other[0][0])
     elif _paths(one).isdisjoint(_paths(other)):
-        # The product of covers of different attributes is in normal form if they are.
-        made = [tuple(sorted(mine + theirs, key=_path)) for mine in one for theirs in other]
-        return tuple(sorted(made, key=_order))
+        return _product_of(one, other)
     found: list[Filter] = []
     contradiction: Contradiction | None = None
     for mine in one:
@@ -196,6 +244,12 @@ def _intersected(one: Cover, other: Cover) -> Cover | Contradiction:
             else:
                 found.append(both)
     return disjoin(found) if found or contradiction is None else contradiction
+
+
+def _product_of(one: Cover, other: Cover) -> Cover:
+    """The conjunction of two covers of different attributes: in normal form if they are."""
+    made = [tuple(sorted(mine + theirs, key=_path)) for mine in one for theirs in other]
+    return tuple(sorted(made, key=_order))
 
 
 def _product(parts: list[_Sourced]) -> tuple[Cover, frozenset[int]]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from branchline.routing.addresses import Address, Block
 from branchline.routing.covers import Cover
-from branchline.routing.dimensions import NONE, REAL, Axis, common_prefix, kinds, prefix_range
+from branchline.routing.dimensions import NONE, REAL, Axis, addresses, common_prefix, kinds, prefix_range
 from branchline.routing.filters import Constraint, Contains, Filter
 from branchline.routing.instants import Instant
 from branchline.routing.intervals import HIGHEST, LOWEST, Interval, is_point
@@ -97,10 +97,10 @@ def _value(value: Any) -> str:
 
 def _block(interval: Interval) -> Block | None:
     """The block that the range is, if it is one."""
-    low, high = interval
-    if len(low) != 3 or len(high) != 3 or low[2] or not high[2]:
+    low = interval.low
+    first = Address(4, 0) if low == REAL else low[1] if len(low) == 3 else None
+    if not isinstance(first, Address):
         return None
-    first, last = low[1], high[1]
-    bits = (32 if last.version == 4 else 128) - (last.number - first.number).bit_length()
-    block = Block(first.version, first.number, bits)
-    return block if first.version == last.version and (block.first, block.last) == (first, last) else None
+    lengths = range(33 if first.version == 4 else 129)
+    blocks = (Block(first.version, first.number, length) for length in lengths)
+    return next((block for block in blocks if addresses(block) == interval), None)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from branchline.routing.addresses import read_address
+from branchline.routing.addresses import Address, Block, read_address
 from branchline.routing.expression import Path
 from branchline.routing.instants import read_instant
 from branchline.routing.intervals import HIGHEST, LOWEST, Interval, after, before, text_before
@@ -125,6 +125,19 @@ def prefix_range(prefix: str) -> Interval:
     # No text has a surrogate, so what follows the last code point before them is the first behind them.
     successor = "\ue000" if code == 0xD800 else chr(code)
     return Interval(text_before(prefix), before(end[:-1] + successor))
+
+
+def addresses(block: Block) -> Interval:
+    """The addresses of a block. They have a next one, so a block ends before the first that is not in it."""
+    first, last = block.first, block.last
+    low = REAL if first == _FIRST_ADDRESS else before(first)
+    if last.number + 1 < 2 ** (32 if last.version == 4 else 128):
+        return Interval(low, before(Address(last.version, last.number + 1)))
+    return Interval(low, before(_FIRST_OF_6) if last.version == 4 else HIGHEST)
+
+
+_FIRST_ADDRESS = Address(4, 0)
+_FIRST_OF_6 = Address(6, 0)
 
 
 def common_prefix(interval: Interval) -> str:

@@ -202,6 +202,20 @@ def constraints(expression: Expression) -> Iterator[Constraint]:
                 yield constraint
 
 
+def has_and(expression: Expression) -> bool:
+    """Whether there is an AND, or a NOT that would make one of an OR, anywhere in the expression."""
+    pending: list[Expression] = [expression]
+    while pending:
+        match pending.pop():
+            case And() | Not():
+                return True
+            case Or(terms):
+                pending.extend(terms)
+            case IsTrue(term):
+                pending.append(term)
+    return False
+
+
 def named_paths(constraint: Constraint) -> Iterator[Path]:
     """The attributes that the constraint names."""
     match constraint:
@@ -219,9 +233,10 @@ def chosen_paths(expression: Expression) -> frozenset[Path]:
 
     HAS and EVERY look at all values at once, so theirs are not among them.
     """
-    return frozenset(
-        path
-        for constraint in constraints(expression)
-        if not isinstance(constraint, Has | Every)
-        for path in named_paths(constraint)
-    )
+    found: set[Path] = set()
+    for constraint in constraints(expression):
+        if isinstance(constraint, CompareFields | Formula):
+            found.update(named_paths(constraint))
+        elif not isinstance(constraint, Has | Every):
+            found.add(constraint.path)
+    return frozenset(found)

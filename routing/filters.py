@@ -178,12 +178,17 @@ def _settle_text(
                 return fault
     for plain, folded in ((Axis.TEXT, Axis.FOLDED), (Axis.REVERSED, Axis.FOLDED_REVERSED)):
         if plain in ranges and folded in ranges:
-            # Case folding works character by character, so a prefix folds to a prefix.
-            start = prefix_range(common_prefix(ranges[plain]).casefold())
+            # Case folding works character by character, so a prefix folds to a prefix, read in its direction.
+            start = prefix_range(_folded(plain, common_prefix(ranges[plain])))
             if not intervals.overlaps(start, ranges[folded]):
                 return Contradiction(Range(path, plain, ranges[plain]), Range(path, folded, ranges[folded]))
     made: list[Constraint] = [Range(path, axis, interval) for axis, interval in ranges.items()]
     return [*made, *(Contains(path, *word) for word in words if not _implied(word, ranges, words))]
+
+
+def _folded(axis: Axis, part: str) -> str:
+    """A part of the text with its case folded, read backwards if the axis is."""
+    return part[::-1].casefold()[::-1] if axis in _TURNED else part.casefold()
 
 
 def _decided(

@@ -12,7 +12,16 @@ from typing import Any, NamedTuple
 
 from branchline.routing import intervals
 from branchline.routing.covers import ALL, NOTHING, Cover, disjoin
-from branchline.routing.dimensions import REAL, Axis, kind_ranges, kinds, number_value, prefix_range, ranks
+from branchline.routing.dimensions import (
+    REAL,
+    Axis,
+    addresses,
+    kind_ranges,
+    kinds,
+    number_value,
+    prefix_range,
+    ranks,
+)
 from branchline.routing.expression import (
     Between,
     CompareFields,
@@ -81,7 +90,7 @@ def where_true(constraint: Constraint, alone: bool) -> Region:
         case Matches(path, pattern, reading):
             return _fitting(path, pattern, *_AXES[reading])
         case InBlock(path, block):
-            return _ranges(path, Axis.ADDRESS, [Interval(before(block.first), after(block.last))])
+            return _ranges(path, Axis.ADDRESS, [addresses(block)])
         case CompareFields(path, operator, other):
             return _fields(path, operator, other)
         case Has(path, literal):
@@ -116,7 +125,7 @@ def where_false(constraint: Constraint) -> Region:
         case Matches(path, pattern, reading):
             return _not_fitting(path, pattern, *_AXES[reading])
         case InBlock(path, block):
-            outside = intervals.gaps([Interval(before(block.first), after(block.last))])
+            outside = intervals.gaps([addresses(block)])
             return _ranges(path, Axis.ADDRESS, _real(Axis.ADDRESS, outside))
         case CompareFields(path, operator, other):
             return _fields(path, _NEGATED[operator], other)
@@ -187,7 +196,7 @@ def comparing(operator: Operator, literal: Literal) -> tuple[Axis, list[Interval
     """The axis that the literal lies on, and the ranges of it that compare so with the literal."""
     if type(literal) is bool:
         ranked = [rank for rank in (0, 1) if _PYTHON[operator](rank, literal)]
-        return Axis.BOOLEAN, [ranks(rank, rank, 1) for rank in ranked]
+        return Axis.BOOLEAN, [ranks(ranked[0], ranked[-1], 1)] if ranked else []
     if type(literal) is str:
         axis, low, high = Axis.TEXT, text_before(literal), after(literal)
     elif type(literal) is Instant:
@@ -292,9 +301,8 @@ def _not_fitting(path: Path, pattern: Pattern, axis: Axis, backwards: Axis) -> R
 def _canonical(path: Path, pattern: Pattern, wanted: bool) -> Region:
     """Where the canonical text of a Boolean, a number or text fits the pattern, or does not."""
     text = (_fitting if wanted else _not_fitting)(path, pattern, *_AXES[Reading.TEXT])
-    truths = [
-        ranks(rank, rank, 1) for rank, name in enumerate(("false", "true")) if fits(name, pattern) is wanted
-    ]
+    named = [rank for rank, name in enumerate(("false", "true")) if fits(name, pattern) is wanted]
+    truths = [ranks(named[0], named[-1], 1)] if named else []
     numbers = _numbers(pattern)
     if wanted and not truths and numbers == []:
         return text

@@ -12,10 +12,10 @@ texts = st.sampled_from(TEXTS)
 some_text = texts.filter(bool)
 numbers = st.sampled_from(NUMBERS)
 names = st.sampled_from(NAMES)
-wildcards = (
-    st.lists(st.sampled_from(("a", "b", "A", "*", "\\*", "\\\\")), max_size=4)
-    .map("".join)
-    .filter(lambda made: "**" not in made.replace("\\\\", "").replace("\\*", ""))
+_pieces = st.sampled_from(("a", "b", "A", "ab", "\\*", "\\\\"))
+_ends = _pieces | st.just("")
+wildcards = _ends | st.builds(
+    lambda first, inner, last: "*".join((first, *inner, last)), _ends, st.lists(_pieces, max_size=2), _ends
 )
 
 

@@ -17,7 +17,7 @@ from branchline.routing.values import Kind
 
 A, B = ("a",), ("b",)
 NUMBERS = (-1, 0, 0.5, 1, 1.5, 2, 3)
-TEXTS = ("", "\0", "a", "a\0", "ab", "abc", "b", "ba", "c", "A", "AB")
+TEXTS = ("", "\0", "a", "a\0", "ab", "abc", "b", "ba", "c", "A", "AB", "ﬁ", "fi")
 VALUES: tuple[Any, ...] = (None, True, False, *NUMBERS, *TEXTS, {})
 WORLD = [
     Event({**({"a": a} if a != () else {}), **({"b": b} if b != () else {})})
@@ -45,7 +45,7 @@ independent: st.SearchStrategy[Constraint] = st.one_of(
         st.sampled_from([Interval(LOWEST, after(0)), Interval(after(0), HIGHEST)]),
     ),
 )
-words = st.sampled_from(("a", "b", "ab", "bc"))
+words = st.sampled_from(("a", "b", "ab", "bc", "fi"))
 dependent: st.SearchStrategy[Constraint] = st.one_of(
     independent,
     st.builds(Range, st.just(A), st.just(Axis.REVERSED), words.map(lambda word: prefix_range(word[::-1]))),
@@ -54,6 +54,8 @@ dependent: st.SearchStrategy[Constraint] = st.one_of(
     st.builds(
         Range, st.just(A), st.just(Axis.FOLDED_REVERSED), words.map(lambda word: prefix_range(word[::-1]))
     ),
+    # Folded, it is two letters.
+    st.builds(Range, st.just(A), st.just(Axis.REVERSED), st.just(prefix_range("ﬁ"))),
     st.builds(Contains, st.just(A), st.sampled_from((Axis.TEXT, Axis.FOLDED)), words),
 )
 

@@ -3,6 +3,7 @@
 import pytest
 import strategies as our
 from amounts import often
+from filter_texts import events_for
 from filter_world import WORLD, independent, normal
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from branchline.routing.codes import Rejection
 from branchline.routing.compiling import Compiled, compile_expression, compile_filter
 from branchline.routing.covers import Cover, disjoin
 from branchline.routing.evaluate import evaluate
-from branchline.routing.expression import Anything, Expression
+from branchline.routing.expression import Anything, Expression, Or
 from branchline.routing.relations import Relation, Verdict, relate
 from branchline.routing.values import JsonValue
 
@@ -39,25 +40,34 @@ def test_the_verdict_is_brute_forces(one: Cover, other: Cover) -> None:
     assert relate(*made) == Relation(expected, True)
 
 
+both = st.tuples(our.expressions(), our.expressions())
+meetings = both.flatmap(
+    lambda both: st.tuples(st.just(both), events_for(Or(both)), events_for(Or(both), arrays=False))
+)
+
+
 @often
-@given(our.expressions(), our.expressions(), our.events())
+@given(meetings)
 def test_no_event_contradicts_the_verdict(
-    one: Expression, other: Expression, event: dict[str, JsonValue]
+    meeting: tuple[tuple[Expression, Expression], dict[str, JsonValue], dict[str, JsonValue]],
 ) -> None:
-    """Residual or not: no event matches both of two disjoint filters, or the covered one alone."""
+    """Residual or not: no event matches the covered filter alone, nor, without arrays, two disjoint ones."""
+    (one, other), event, single = meeting
     compiled = compile_expression(one), compile_expression(other)
     if isinstance(compiled[0], Rejection) or isinstance(compiled[1], Rejection):
         return
     verdict = relate(*compiled).verdict  # type: ignore[arg-type]
-    mine, theirs = evaluate(one, event), evaluate(other, event)
-    if isinstance(mine, Rejection) or isinstance(theirs, Rejection):
-        return
-    if verdict is Verdict.DISJOINT:
-        assert not (mine and theirs)
-    if verdict in (Verdict.COVERS, Verdict.EQUAL):
-        assert mine or not theirs
-    if verdict in (Verdict.COVERED, Verdict.EQUAL):
-        assert theirs or not mine
+    for attributes in (event, single):
+        mine, theirs = evaluate(one, attributes), evaluate(other, attributes)
+        if isinstance(mine, Rejection) or isinstance(theirs, Rejection):
+            continue
+        # Two elements of an array may satisfy two filters that no one value satisfies.
+        if verdict is Verdict.DISJOINT and attributes is single:
+            assert not (mine and theirs)
+        if verdict in (Verdict.COVERS, Verdict.EQUAL):
+            assert mine or not theirs
+        if verdict in (Verdict.COVERED, Verdict.EQUAL):
+            assert theirs or not mine
 
 
 @pytest.mark.parametrize(

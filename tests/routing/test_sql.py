@@ -4,6 +4,8 @@ import pickle
 
 import pytest
 import strategies as our
+from amounts import often
+from filter_texts import expressions
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
@@ -215,6 +217,7 @@ def written_again(expression: Expression) -> None:
     assert repr(again) == repr(expression)
 
 
+@often
 @given(our.expressions(our.constraints(our.paths())))
 @example(Every(OfKind(("a",), frozenset())))
 @example(Every(OfKind(("a",), frozenset(Kind))))
@@ -223,6 +226,19 @@ def written_again(expression: Expression) -> None:
 def test_read_is_the_inverse_of_write(expression: Expression) -> None:
     """Whatever is written is read again as the same expression, types of literals included."""
     written_again(expression)
+
+
+@often
+@given(expressions)
+def test_filters_in_other_spellings_can_be_written(expression: Expression) -> None:
+    """What came from any spelling is written as SQL and read again as the same, within the limits."""
+    text = write(expression)
+    assume(len(text.encode()) <= limits.FILTER_MAX_BYTES)
+    again = read_filter("sql", text)
+    if isinstance(again, Rejection):
+        assert again.code in (Code.FILTER_TOO_DEEP, Code.FILTER_TOO_MANY_VALUES)
+    else:
+        assert repr(again) == repr(expression)
 
 
 any_text = st.text(max_size=12) | st.text("ab'%_\\!\n\0É", max_size=8)

@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 import pytest
 import strategies as our
+from amounts import often
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -196,6 +197,7 @@ def literal(value: Literal) -> str:
             return "'" + value.replace("'", "''") + "'"
 
 
+@often
 @given(expression=our.expressions(constraints))
 def test_agrees_with_duckdb(ask: Ask, expression: Expression) -> None:
     """Written and read again, a filter is true, false or unknown of each row as in DuckDB."""
