@@ -91,6 +91,43 @@ def test_a_filter_that_cannot_be_read_is_refused_with_its_place(up: Machine) -> 
     assert (answer["code"], answer["line"], answer["column"]) == ("filter-syntax", 2, 3)
 
 
+SPELLED = {
+    "sql": "kind = 'spelled' AND items.qty > 5 AND NOT items.sku STARTS WITH 'x'",
+    "cloudevents": '{"all": [{"exact": {"kind": "spelled"}}, {"not": {"prefix": {"to": "B"}}}]}',
+    "cesql": "kind = 'spelled' AND LENGTH(to) = 6 XOR FALSE",
+    "eventbridge": '{"kind": ["spelled"], "items": {"sku": [{"anything-but": {"prefix": "x"}}]}}',
+}
+SPELLED_EVENTS = (
+    {"kind": "spelled", "n": 0, "to": "Madrid", "items": [{"sku": "x1", "qty": 9}, {"sku": "a", "qty": 1}]},
+    {"kind": "spelled", "n": 1, "to": "Bern", "items": [{"sku": "a", "qty": 9}]},
+    {"kind": "spelled", "n": 2, "to": "Lisboa"},
+    {"kind": "other", "n": 3, "to": "Madrid", "items": [{"sku": "a", "qty": 9}]},
+)
+SPELLED_DELIVERIES = {"sql": [1], "cloudevents": [0, 2], "cesql": [0, 2], "eventbridge": [0, 1]}
+
+
+def test_a_filter_may_be_written_in_any_spelling(up: Machine) -> None:
+    """From the command to the bytes on the subscriber's topic, the spelling guessed where it can be."""
+    for spelling, text in SPELLED.items():
+        options = ("--spelling", "cesql") if spelling == "cesql" else ()
+        [answer] = up.ask("subscribe", f"in-{spelling}", text, *options)
+        assert (answer["status"], answer["spelling"]) == ("in-force", spelling)
+    up.ask("publish", *map(json.dumps, SPELLED_EVENTS), "--key", "k")
+    for spelling, expected in SPELLED_DELIVERIES.items():
+        count = str(len(expected))
+        got = up.ask("consume", f"in-{spelling}", "--from-beginning", "--count", count, "--timeout", "60")
+        assert [json.loads(each["value"])["n"] for each in got] == expected
+
+
+def test_a_filter_that_says_nothing_or_too_much_is_told(up: Machine) -> None:
+    """One that no event can match is refused with what excludes what; one that matches all is accepted."""
+    result = up.run("subscribe", "told", "price > 5 AND price < 3", "--id", "never")
+    assert result.exit_code == 5
+    assert "[filter-unsatisfiable]" in result.stderr and "exclude each other" in result.stderr
+    [answer] = up.ask("subscribe", "told", "price IS NULL OR price IS NOT NULL", "--id", "all")
+    assert (answer["status"], answer["note"]) == ("in-force", "this filter matches every event")
+
+
 def test_many_subscriptions_come_from_a_file(up: Machine, tmp_path: Path) -> None:
     """Each line is answered in its order; a refused one is named, and the others stand."""
     file = tmp_path / "subscriptions.jsonl"
