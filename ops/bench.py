@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from branchline.ops.bench_tree import tree
 from branchline.ops.output import emit, table
 from branchline.ops.settings import json_option
 from branchline.routing.codes import Rejection
@@ -168,3 +169,6 @@ WRITERS: dict[str, Callable[[Random], str]] = {
     "cloudevents": _cloudevents,
     "eventbridge": _eventbridge,
 }
+
+# In the order in which the documentation has them.
+bench.add_command(tree)

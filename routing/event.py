@@ -31,6 +31,16 @@ class Event:
         """Whether one of the paths goes through an array or ends at one."""
         return any(self._look(path)[1] for path in paths)
 
+    @property
+    def met_array(self) -> bool:
+        """Whether anything that was looked at so far goes through an array or ends at one."""
+        return any(array for _, array in self._values.values())
+
+    def positions(self, path: Path, axis: Axis) -> list[Any]:
+        """Where the attribute's values lie on the axis; one for a single value, none if it has none there."""
+        found = self._positions.get((path, axis))
+        return self._place(path, axis) if found is None else found
+
     def may_match(self, cover: Cover) -> bool:
         """Whether the cover holds; with arrays, whether it does if each constraint may choose by itself."""
         return any(self._satisfies(filter_) for filter_ in cover)
@@ -38,9 +48,7 @@ class Event:
     def _satisfies(self, filter_: Filter) -> bool:
         for constraint in filter_:
             path, axis, what = constraint
-            positions = self._positions.get((path, axis))
-            if positions is None:
-                positions = self._place(path, axis)
+            positions = self.positions(path, axis)
             if type(constraint) is Contains:
                 if not any(constraint.word in text for text in positions):
                     return False

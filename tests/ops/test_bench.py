@@ -16,3 +16,39 @@ def test_all_filters_of_the_benchmark_compile() -> None:
     assert all(row["filters"] == 20 and row["accepted"] == 20 for row in spellings)
     assert everything["filters"] == 80
     assert everything["filters_per_s"] > 0
+
+
+def test_trees_are_grown_and_measured() -> None:
+    """Every workload gives a row for each size, costs and sizes are there, and growth from the second on."""
+    arguments = ["bench", "tree", "--filters", "20", "--filters", "60", "--json"]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0, done.output
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(row["workload"], row["filters"]) for row in rows] == [
+        (workload, size) for workload in ("equalities", "ranges", "words", "mixed") for size in (20, 60)
+    ]
+    for row in rows:
+        assert row["insert_us"] > 0 and row["match_us"] > 0 and not row["stopped"]
+        assert row["nodes"] >= row["height"] > 0 and row["bytes_per_node"] > 0
+        assert row["fpt_max"] >= row["fpt_mean"] and row["header_bytes_max"] >= row["header_bytes_mean"] > 0
+        assert ("growth" in row) is (row["filters"] == 60)
+
+
+def test_the_same_seed_grows_the_same_trees() -> None:
+    """Facts that are no times do not change from run to run, and do with the seed."""
+
+    def facts(seed: str) -> list[object]:
+        arguments = ["bench", "tree", "--filters", "40", "--workload", "mixed", "--seed", seed, "--json"]
+        row = json.loads(CliRunner().invoke(main, arguments).stdout)
+        return [row[name] for name in ("nodes", "height", "fpt_mean", "header_bytes_max", "bytes_per_node")]
+
+    assert facts("1") == facts("1") != facts("2")
+
+
+def test_a_cap_that_is_hit_is_said() -> None:
+    """The tree stays as large as it was, and larger ones are not tried."""
+    arguments = ["bench", "tree", "--filters", "100", "--filters", "200", "--workload", "equalities"]
+    done = CliRunner().invoke(main, [*arguments, "--nodes-cap", "30"])
+    assert done.exit_code == 0, done.output
+    assert "equalities: stopped at" in done.stderr and "--nodes-cap 30" in done.stderr
+    assert "nodes_per_filter" in done.stdout and "growth" not in done.stdout

@@ -1,0 +1,210 @@
+"""The prefix of an event as the bytes of a header: compact, versioned, and strict in decoding.
+
+    version      1 byte: 1
+    flags        1 byte: 1 if the event has arrays
+    topology     number of the topology that the scope was divided under
+    scope        the homes that this copy still answers for: a bit set, length first
+    parts        count, then for each: flags (1 cut by height, 2 more numbers than travel), incarnation,
+                 clock, entries (count first), numbers (count first, then ascending, less the one before)
+    checksum     CRC-32 of all before it, 4 bytes
+
+All numbers are unsigned varints, seven bits a byte, lowest first. An entry is one: what its child number is
+above its elder sibling's, two bits to the left; bit 1 says that entries below it follow, bit 0 that it is the
+last of its siblings. So the levels need no room.
+
+Decoding gives exactly what was encoded, or None: for other bytes, however they came about, no prefix has
+them. Whoever gets None matches the event afresh, so a damaged header costs time and never an event.
+"""
+
+import zlib
+from typing import NamedTuple
+
+from branchline.routing.prefix.forwarding import PartPrefix, Prefix
+from branchline.routing.prefix.matching import Entries
+from branchline.routing.prefix.updates import Version
+from branchline.routing.prefix.varints import put
+
+FORMAT_VERSION = 1
+HEADER_MAX_BYTES = 4 * 1024
+"""What travels with an event beside its own bytes; a larger prefix is trimmed, which only adds."""
+
+_ARRAYS = 1
+_CUT, _MANY = 1, 2
+_VARINT_MAX_BITS = 70
+
+
+class Header(NamedTuple):
+    """What one broker tells the next about an event."""
+
+    prefix: Prefix
+    scope: int = 0
+    topology: int = 0
+
+
+def encode(header: Header) -> bytes:
+    """The header's bytes; a prefix that is too large is trimmed first."""
+    for prefix in _ever_smaller(header.prefix):
+        data = _encode(header._replace(prefix=prefix))
+        if len(data) <= HEADER_MAX_BYTES:
+            break
+    return data
+
+
+def decode(data: bytes) -> Header | None:
+    """The header that encodes to these bytes, None if there is none."""
+    if len(data) < 6 or zlib.crc32(data[:-4]).to_bytes(4, "little") != data[-4:]:
+        return None
+    try:
+        header = _Reader(data[:-4]).header()
+    except _Damaged:
+        return None
+    return header if _encode(header) == data else None
+
+
+def _ever_smaller(prefix: Prefix) -> "list[Prefix]":
+    """The prefix, then without numbers, then cut ever lower: each finds what the one before it does."""
+    made = [prefix]
+    fewer = tuple(
+        PartPrefix(part.version, part.entries, (), part.cut, part.many or bool(part.numbers))
+        for part in prefix.parts
+    )
+    deepest = max((level for part in fewer for level, _ in part.entries), default=0)
+    for height in range(deepest, -1, -1):
+        parts = tuple(_cut(part, height) for part in fewer)
+        made.append(Prefix(parts, prefix.arrays))
+    return made
+
+
+def _cut(part: PartPrefix, height: int) -> PartPrefix:
+    kept = tuple(entry for entry in part.entries if entry[0] <= height)
+    return PartPrefix(part.version, kept, (), part.cut or len(kept) < len(part.entries), part.many)
+
+
+def _encode(header: Header) -> bytes:
+    prefix, scope, topology = header
+    out = bytearray([FORMAT_VERSION, _ARRAYS if prefix.arrays else 0])
+    put(out, topology)
+    bits = scope.to_bytes((scope.bit_length() + 7) // 8, "little")
+    put(out, len(bits))
+    out += bits
+    put(out, len(prefix.parts))
+    for part in prefix.parts:
+        out.append((_CUT if part.cut else 0) | (_MANY if part.many else 0))
+        put(out, part.version.incarnation)
+        put(out, part.version.clock)
+        _put_entries(out, part.entries)
+        put(out, len(part.numbers))
+        last = -1
+        for number in part.numbers:
+            put(out, number - last - 1)
+            last = number
+    return bytes(out) + zlib.crc32(out).to_bytes(4, "little")
+
+
+def _put_entries(out: bytearray, entries: Entries) -> None:
+    put(out, len(entries))
+    elder: list[int] = []
+    lasts = _last_of_their_siblings(entries)
+    for place, (level, number) in enumerate(entries):
+        del elder[level:]
+        below = place + 1 < len(entries) and entries[place + 1][0] > level
+        above = elder[level - 1] if len(elder) == level else -1
+        put(out, (number - above - 1) << 2 | below << 1 | lasts[place])
+        del elder[level - 1 :]
+        elder.append(number)
+
+
+def _last_of_their_siblings(entries: Entries) -> list[bool]:
+    """For each entry, whether no younger sibling follows; told from the end, where that is known."""
+    lasts: list[bool] = []
+    followed: list[bool] = []
+    for level, _ in reversed(entries):
+        del followed[level + 1 :]
+        followed += [False] * (level + 1 - len(followed))
+        lasts.append(not followed[level])
+        followed[level] = True
+    return lasts[::-1]
+
+
+class _Damaged(Exception):
+    """These bytes are no header."""
+
+
+class _Reader:
+    """Reads the parts of a header one after the other."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def header(self) -> Header:
+        if self._byte() != FORMAT_VERSION:
+            raise _Damaged
+        flags = self._byte()
+        topology = self._number()
+        scope = int.from_bytes(self._bytes(self._number()), "little")
+        parts = tuple(self._part() for _ in range(self._count()))
+        if self._at != len(self._data):
+            raise _Damaged
+        return Header(Prefix(parts, bool(flags & _ARRAYS)), scope, topology)
+
+    def _part(self) -> PartPrefix:
+        flags = self._byte()
+        version = Version(self._number(), self._number())
+        entries = self._entries()
+        numbers: list[int] = []
+        last = -1
+        for _ in range(self._count()):
+            last += self._number() + 1
+            numbers.append(last)
+        return PartPrefix(version, entries, tuple(numbers), bool(flags & _CUT), bool(flags & _MANY))
+
+    def _entries(self) -> Entries:
+        entries: list[tuple[int, int]] = []
+        numbers: list[int] = [-1]
+        done: list[bool] = []
+        for _ in range(self._count()):
+            packed = self._number()
+            if not numbers:
+                raise _Damaged
+            numbers[-1] += (packed >> 2) + 1
+            entries.append((len(numbers), numbers[-1]))
+            done[len(numbers) - 1 :] = [bool(packed & 1)]
+            if packed & 2:
+                numbers.append(-1)
+            else:
+                while numbers and done[len(numbers) - 1]:
+                    numbers.pop()
+        if numbers and entries:
+            raise _Damaged
+        return tuple(entries)
+
+    def _count(self) -> int:
+        """How many things follow, each of at least a byte."""
+        count = self._number()
+        if count > len(self._data) - self._at:
+            raise _Damaged
+        return count
+
+    def _number(self) -> int:
+        number = shift = 0
+        while True:
+            byte = self._byte()
+            number |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return number
+            shift += 7
+            if shift >= _VARINT_MAX_BITS:
+                raise _Damaged
+
+    def _byte(self) -> int:
+        if self._at >= len(self._data):
+            raise _Damaged
+        self._at += 1
+        return self._data[self._at - 1]
+
+    def _bytes(self, count: int) -> bytes:
+        if count > len(self._data) - self._at:
+            raise _Damaged
+        self._at += count
+        return self._data[self._at - count : self._at]

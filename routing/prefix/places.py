@@ -1,0 +1,194 @@
+"""Where the filters of a broker stand in each version of one part that it keeps, and for whom.
+
+Theory of operation. An FPT is stamped with the version that it was matched with, and a broker walks the tree
+as it was then. So *places* are versioned too: every filter in force, also one that came later, has in every
+version that is kept the place that descending gives it in the tree of that version, or its overflow number if
+that version has the identical filter beside the tree. Otherwise events would be lost at every update: a
+filter waits at the root, an event is stamped, the update moves the filter down, and the event finds it in
+neither place.
+
+A place is a node or a number, exact or not, and the clocks between which it holds. An update makes new places
+for the filters that are outstanding (they stand higher than they should) and for those whose node it retires
+or moves, or whose number it gives or takes; all others stay, and all earlier places stay too.
+
+A filter stands once however many have it; they are counted, so that one who leaves takes nobody along.
+
+Places that hold now and those that have ended stand apart, so that an event of the newest version looks only
+at the former.
+
+Cost: a filter descends once for each version kept when it comes, and once more for each update that concerns
+it. Finding is O(places found), forgetting O(places forgotten).
+"""
+
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterator
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import TypeAlias
+
+from branchline.routing.describing import describe_filter
+from branchline.routing.filters import Filter
+from branchline.routing.prefix.inserting import descend
+from branchline.routing.prefix.tree import ALIVE
+from branchline.routing.prefix.vocabulary import Changes, Vocabulary
+
+Owner: TypeAlias = Hashable
+"""Whoever is interested: a home, a neighbour, a subscription."""
+
+Where: TypeAlias = int
+"""A node, or the complement of an overflow number, so that one dictionary finds both."""
+
+
+@dataclass(slots=True, eq=False)
+class _Stand:
+    """A filter's place from one clock to another."""
+
+    filter: Filter
+    owners: Counter[Owner]
+    """The owners of the filter: its own counter, so that they are found without looking it up."""
+    where: Where
+    exact: bool
+    since: int
+    until: int = ALIVE
+
+    def __str__(self) -> str:
+        place = f"node {self.where}" if self.where >= 0 else f"number {~self.where}"
+        return place if self.exact else f"{place} (approximate)"
+
+
+class Places:
+    """The places of a broker's filters in one part."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._owners: dict[Filter, Counter[Owner]] = {}
+        self._stands: dict[Filter, list[_Stand]] = {}
+        self._at: dict[Where, set[_Stand]] = {}
+        """The places that hold now."""
+        self._past: dict[Where, set[_Stand]] = {}
+        """Those that have ended and that a kept version still asks for."""
+        self._ended: dict[int, list[_Stand]] = {}
+        """The same by the clock of their end."""
+        self._outstanding: set[Filter] = set()
+
+    def __len__(self) -> int:
+        """How many distinct filters stand here."""
+        return len(self._owners)
+
+    def add(self, filter_: Filter, owner: Owner) -> None:
+        """Somebody is interested, once more."""
+        owners = self._owners.setdefault(filter_, Counter())
+        owners[owner] += 1
+        if filter_ not in self._stands:
+            self._stands[filter_] = []
+            for clock in self._vocabulary.clocks():
+                self._stand(filter_, clock)
+
+    def remove(self, filter_: Filter, owner: Owner) -> None:
+        """Somebody is interested once less; who is not interested at all any more is forgotten."""
+        owners = self._owners[filter_]
+        owners[owner] -= 1
+        if owners[owner]:
+            return
+        del owners[owner]
+        if not owners:
+            del self._owners[filter_]
+            self._outstanding.discard(filter_)
+            for stand in self._stands.pop(filter_):
+                _leave(self._at if stand.until == ALIVE else self._past, stand)
+
+    def changed(self, changes: Changes) -> None:
+        """The vocabulary has gone on to a version: give places in it to the filters that it concerns."""
+        clocks = self._vocabulary.clocks()
+        if changes.everything:
+            for known in (self._at, self._past, self._ended, self._outstanding):
+                known.clear()
+            concerned = set(self._owners)
+            self._stands = {filter_: [] for filter_ in concerned}
+        else:
+            concerned = self._outstanding | (changes.filters & self._owners.keys())
+            for node in changes.nodes:
+                concerned |= {stand.filter for stand in self._at.get(node, ())}
+        for filter_ in concerned:
+            self._stand(filter_, clocks[-1])
+        self._forget(clocks[0])
+
+    def find(self, where: Where, clock: int) -> Iterator[tuple[Filter, bool]]:
+        """The filters that stand there at the clock, and whether exactly."""
+        return ((stand.filter, stand.exact) for stand in self._standing(where, clock))
+
+    def interested(self, where: Where, clock: int) -> Iterator[tuple[Collection[Owner], bool]]:
+        """The owners of each filter that stands there at the clock, and whether it does exactly."""
+        return ((stand.owners, stand.exact) for stand in self._standing(where, clock))
+
+    def owners(self, filter_: Filter) -> Iterator[Owner]:
+        return iter(self._owners[filter_])
+
+    def describe(self) -> str:
+        """The filters for people, each with its places now."""
+        now = self._vocabulary.version.clock
+        lines = []
+        for filter_, stands in self._stands.items():
+            present = [stand for stand in stands if stand.since <= now < stand.until]
+            places = [str(stand) for stand in sorted(present, key=attrgetter("where"))]
+            lines.append(f"{describe_filter(filter_)}: {', '.join(places)}")
+        return "\n".join(sorted(lines))
+
+    def _stand(self, filter_: Filter, clock: int) -> None:
+        """Give the filter its places from this clock on, which is the highest that it has any in."""
+        vocabulary = self._vocabulary
+        number = vocabulary.number_of(filter_, clock)
+        if number is not None:
+            wanted = {~number: True}
+        else:
+            stops = descend(vocabulary.tree, vocabulary.view(clock), filter_)
+            assert stops is not None, "descending is not bounded here"
+            wanted = {}
+            for stop in stops:
+                # Two pieces may stop at one node: it is exact there only if all of them end there.
+                wanted[stop.node] = not stop.left and wanted.get(stop.node, True)
+        stands = self._stands[filter_]
+        for stand in stands:
+            if stand.until == ALIVE:
+                if wanted.get(stand.where) is stand.exact:
+                    del wanted[stand.where]
+                else:
+                    self._end(stand, clock)
+        for where, exact in wanted.items():
+            stand = _Stand(filter_, self._owners[filter_], where, exact, clock)
+            stands.append(stand)
+            self._at.setdefault(where, set()).add(stand)
+        if all(stand.exact for stand in stands if stand.until == ALIVE):
+            self._outstanding.discard(filter_)
+        else:
+            self._outstanding.add(filter_)
+
+    def _standing(self, where: Where, clock: int) -> Iterator[_Stand]:
+        for stand in self._at.get(where, ()):
+            if stand.since <= clock:
+                yield stand
+        for stand in self._past.get(where, ()) if clock < self._vocabulary.version.clock else ():
+            if stand.since <= clock < stand.until:
+                yield stand
+
+    def _end(self, stand: _Stand, clock: int) -> None:
+        _leave(self._at, stand)
+        stand.until = clock
+        self._past.setdefault(stand.where, set()).add(stand)
+        self._ended.setdefault(clock, []).append(stand)
+
+    def _forget(self, oldest: int) -> None:
+        """Drop the places that no version that is kept can ask for."""
+        for clock in [clock for clock in self._ended if clock <= oldest]:
+            for stand in self._ended.pop(clock):
+                # The filter may have gone since, with all its places, and come again.
+                if stand in self._past.get(stand.where, ()):
+                    _leave(self._past, stand)
+                    self._stands[stand.filter].remove(stand)
+
+
+def _leave(places: dict[Where, set[_Stand]], stand: _Stand) -> None:
+    there = places[stand.where]
+    there.remove(stand)
+    if not there:
+        del places[stand.where]

@@ -1,0 +1,21 @@
+"""Numbers from 0 on as bytes: seven bits a byte, lowest first, the top bit set on all but the last."""
+
+
+def put(out: bytearray, number: int) -> None:
+    """Append the number."""
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+
+
+def take(data: memoryview, at: int) -> tuple[int, int]:
+    """The number that begins here, and where the next thing does."""
+    number = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number, at
+        shift += 7

@@ -1,0 +1,221 @@
+"""The prefix in a header: it comes back as it was, damage is seen, and trimming only adds."""
+
+import zlib
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from amounts import often
+from filter_world import WORLD
+from hypothesis import given
+from hypothesis import strategies as st
+from prefix_scripts import budgets, some_filters
+
+from branchline.routing.covers import Cover
+from branchline.routing.dimensions import Axis
+from branchline.routing.event import Event
+from branchline.routing.filters import Filter, Range
+from branchline.routing.intervals import HIGHEST, Interval, before
+from branchline.routing.prefix import header as header_module
+from branchline.routing.prefix.forwarding import Forwarder, PartPrefix, Prefix
+from branchline.routing.prefix.header import HEADER_MAX_BYTES, Header, decode, encode
+from branchline.routing.prefix.matching import Entries
+from branchline.routing.prefix.optimizer import Optimizer, Settings
+from branchline.routing.prefix.updates import Version
+
+
+@st.composite
+def every_entries(draw: st.DrawFn, most: int = 3) -> Entries:
+    """A tree of child numbers: below every entry some more, in the order of their numbers."""
+    made: list[tuple[int, int]] = []
+    depth = draw(st.integers(0, 4))
+
+    def below(level: int) -> None:
+        for number in sorted(draw(st.sets(st.integers(0, 300), max_size=most))):
+            made.append((level, number))
+            if level < depth:
+                below(level + 1)
+
+    below(1)
+    return tuple(made)
+
+
+parts = st.builds(
+    PartPrefix,
+    st.builds(Version, st.integers(0, 2**60), st.integers(0, 2**30)),
+    every_entries(),
+    st.sets(st.integers(0, 2**20), max_size=10).map(lambda numbers: tuple(sorted(numbers))),
+    st.booleans(),
+    st.booleans(),
+)
+headers = st.builds(
+    Header,
+    st.builds(Prefix, st.lists(parts, max_size=3).map(tuple), st.booleans()),
+    st.integers(0, 2**100),
+    st.integers(0, 2**60),
+)
+
+
+def sealed(body: bytes) -> bytes:
+    """The body with a right checksum."""
+    return body + zlib.crc32(body).to_bytes(4, "little")
+
+
+@often
+@given(headers, st.data())
+def test_a_header_comes_back_as_it_was_or_not_at_all(header: Header, data: st.DataObject) -> None:
+    """Decoding gives what was encoded; no flipped bit, no lost byte and no further byte goes unnoticed."""
+    whole = encode(header)
+    assert len(whole) <= HEADER_MAX_BYTES
+    assert decode(whole) == header
+    bit = data.draw(st.integers(0, 8 * len(whole) - 1))
+    flipped = bytearray(whole)
+    flipped[bit // 8] ^= 1 << bit % 8
+    assert decode(bytes(flipped)) is None
+    length = data.draw(st.integers(0, len(whole) - 1))
+    assert decode(whole[:length]) is None
+    assert decode(whole[length + 1 :]) is None
+    assert decode(whole + data.draw(st.binary(min_size=1, max_size=8))) is None
+
+
+def test_every_bit_of_one_header_matters() -> None:
+    """Flip any, and it is no header."""
+    part = PartPrefix(Version(7, 300), ((1, 0), (2, 5), (2, 200), (1, 3)), (1, 9, 400), True, False)
+    whole = encode(Header(Prefix((part, part), True), 0b1011, 5))
+    for bit in range(8 * len(whole)):
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        assert decode(bytes(flipped)) is None
+    for length in range(len(whole)):
+        assert decode(whole[:length]) is None
+
+
+@often
+@given(headers, st.data())
+def test_a_right_checksum_is_not_enough(header: Header, data: st.DataObject) -> None:
+    """Bytes with another body and its checksum are no header, or one that encodes to just these bytes."""
+    body = bytearray(encode(header)[:-4])
+    for _ in range(data.draw(st.integers(1, 3))):
+        body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
+    length = data.draw(st.integers(0, len(body)))
+    for changed in (sealed(bytes(body)), sealed(bytes(body[:length])), sealed(bytes(body) + b"\0")):
+        decoded = decode(changed)
+        assert decoded is None or encode(decoded) == changed
+
+
+@often
+@given(st.binary(max_size=40))
+def test_random_bytes_are_no_header_or_just_one(body: bytes) -> None:
+    """Whatever comes, decoding gives a header that encodes to the same, or none; it never raises."""
+    assert decode(body) is None
+    for data in (sealed(body), sealed(b"\1\0" + body), sealed(b"\1\0\0\0\1\0\7\1" + body)):
+        decoded = decode(data)
+        assert decoded is None or encode(decoded) == data
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\1",
+        b"\2\0\0\0\0",
+        b"\0\0\0\0\0",
+        b"\1\2\0\0\0",
+        b"\1\0\0\0\0\0",
+        b"\1\0\x80\0\0\0",
+        b"\1\0" + b"\x80" * 11 + b"\1\0\0",
+        b"\1\0\0\1\0\0",
+        b"\1\0\0\5\1\0",
+        b"\1\0\0\0\xff\xff\3",
+        b"\1\0\0\0\1\4\0\0\0\0",
+        b"\1\0\0\0\1\0\0\0\1\3\0",
+        b"\1\0\0\0\1\0\0\0\1\0\0",
+        b"\1\0\0\0\1\0\0\0\2\1\1\0",
+        b"\1\0\0\0\1\0\0\0\0\1",
+    ],
+    ids=[
+        "nothing",
+        "no flags",
+        "later format",
+        "no format",
+        "unknown flag",
+        "trailing byte",
+        "overlong number",
+        "endless number",
+        "scope with an empty byte",
+        "scope cut short",
+        "more parts than bytes",
+        "unknown flag of a part",
+        "entries below that do not follow",
+        "a sibling that does not follow",
+        "an entry behind the last one",
+        "a number that does not follow",
+    ],
+)
+def test_bodies_that_nobody_writes(body: bytes) -> None:
+    """With a right checksum they are still no header."""
+    assert decode(sealed(body)) is None
+
+
+def _network(filters: list[Cover], settings: Settings) -> tuple[Forwarder, Forwarder]:
+    """A broker where events enter and one that has all subscriptions, with the tree for them."""
+    optimizer = Optimizer(1, settings)
+    here, there = Forwarder(settings.parts), Forwarder(settings.parts)
+    for number, made in enumerate(filters):
+        optimizer.subscribe(made)
+        there.subscribe(made, number)
+    for update in optimizer.updates(0):
+        here.apply(update)
+        there.apply(update)
+    return here, there
+
+
+def check_trimmed(here: Forwarder, there: Forwarder, attributes: dict[str, Any], size: int) -> Prefix:
+    """The header fits, decodes, and finds everybody that the whole prefix does; the decoded prefix."""
+    prefix = here.enter(Event(attributes))
+    data = encode(Header(prefix, 5, 6))
+    assert len(data) <= size
+    decoded = decode(data)
+    assert decoded is not None
+    assert decoded[1:] == (5, 6)
+    whole, trimmed = there.find(prefix, Event({})), there.find(decoded.prefix, Event({}))
+    assert not trimmed.afresh
+    assert trimmed.certain | trimmed.doubtful >= whole.certain | whole.doubtful
+    assert trimmed.certain <= whole.certain
+    return decoded.prefix
+
+
+@often
+@given(
+    st.lists(some_filters, min_size=3, max_size=12),
+    budgets,
+    st.integers(1, 3),
+    st.sampled_from(WORLD),
+    st.integers(0, 8),
+)
+def test_trimming_only_adds(
+    filters: list[Filter], budget: tuple[int, int, int], parts: int, event: Event, room: int
+) -> None:
+    """Whatever is left out of a header that would be too large, the others find no less with it."""
+    here, there = _network([(each,) for each in filters], Settings(parts, 0, 0, 0.5, *budget))
+    smallest = 10 + 5 * parts
+    with patch.object(header_module, "HEADER_MAX_BYTES", smallest + room):
+        check_trimmed(here, there, dict(event.attributes), smallest + room)
+
+
+def test_four_kibibytes_are_not_exceeded() -> None:
+    """Of a large tree of which all matches, the prefix is cut lower, and the flag says so."""
+    at_least_0 = Interval(before(0), HIGHEST)
+    filters = [
+        tuple(Range((name,), Axis.NUMBER, at_least_0) for name in (f"a{n}", f"b{n}")) for n in range(2_500)
+    ]
+    here, there = _network([(each,) for each in filters], Settings(1, 0, 0))
+    names = [constraint.path[0] for filter_ in filters for constraint in filter_]
+    left = check_trimmed(here, there, dict.fromkeys(names, 9), HEADER_MAX_BYTES)
+    assert left.parts[0].entries
+    assert left.parts[0].cut
+
+
+def test_an_empty_header_is_small() -> None:
+    """A prefix of one part in which nothing matched takes no more than a few bytes."""
+    assert len(encode(Header(Prefix((PartPrefix(Version(1, 1), ()),))))) < 16
