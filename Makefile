@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO_SECONDS ?= 60
 PYTEST_ARGS ?=
-FILTER_TESTS := $(addprefix tests/routing/test_,$(addsuffix .py,compiling widening filters covers relations \
+FILTER_TESTS := $(addprefix tests/routing/test_,$(addsuffix .py,compiling widening intervals filters covers relations \
   sql sql_duckdb cesql_evaluate cloudevents_filters eventbridge_oracle))
 
 .DEFAULT_GOAL := help

@@ -96,10 +96,6 @@ def ranks(lowest: int, highest: int, last: int) -> Interval:
     )
 
 
-def boolean(value: bool) -> Interval:
-    return ranks(int(value), int(value), 1)
-
-
 def kinds(lowest: Kind, highest: Kind) -> Interval:
     """These kinds and all between them, on the axis of presence."""
     return ranks(int(lowest), int(highest), int(Kind.OBJECT))

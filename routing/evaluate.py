@@ -61,6 +61,7 @@ from branchline.routing.values import (
     SCALARS,
     Found,
     JsonValue,
+    Literal,
     Operator,
     Truth,
     canonical_text,
@@ -177,8 +178,8 @@ def everything(path: Path, attributes: Attributes) -> Iterator[Found]:
             yield MISSING
 
 
-def _has(values: list[Found], literal: object) -> Truth:
-    if any(compare(value, Operator.EQ, literal) for value in values):  # type: ignore[arg-type]
+def _has(values: list[Found], literal: Literal) -> Truth:
+    if any(compare(value, Operator.EQ, literal) for value in values):
         return True
     return None if values and all(value is None or value is MISSING for value in values) else False
 

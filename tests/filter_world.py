@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from branchline.routing.dimensions import Axis, boolean, kinds, prefix_range
+from branchline.routing.dimensions import Axis, kinds, prefix_range, ranks
 from branchline.routing.event import Event
 from branchline.routing.filters import Constraint, Contains, Contradiction, Filter, Range, conjoin
 from branchline.routing.intervals import HIGHEST, LOWEST, Interval, after, before, text_before, text_point
@@ -36,7 +36,7 @@ presence = st.sampled_from([kinds(low, high) for low in Kind for high in Kind if
 independent: st.SearchStrategy[Constraint] = st.one_of(
     st.builds(Range, st.just(A), st.just(Axis.NUMBER), number_ranges),
     st.builds(Range, st.just(A), st.just(Axis.TEXT), text_ranges),
-    st.builds(Range, st.just(A), st.just(Axis.BOOLEAN), st.booleans().map(boolean)),
+    st.builds(Range, st.just(A), st.just(Axis.BOOLEAN), st.sampled_from((ranks(0, 0, 1), ranks(1, 1, 1)))),
     st.builds(Range, st.sampled_from((A, B)), st.just(Axis.PRESENCE), presence),
     st.builds(
         Range,

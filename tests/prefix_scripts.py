@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from branchline.routing.compiling import Compiled, compile_filter
 from branchline.routing.covers import Cover
-from branchline.routing.dimensions import Axis, boolean, kinds, prefix_range
+from branchline.routing.dimensions import Axis, kinds, prefix_range, ranks
 from branchline.routing.evaluate import evaluate
 from branchline.routing.event import Event
 from branchline.routing.expression import Anything
@@ -149,7 +149,7 @@ _CONSTRAINTS: list[list[Constraint]] = [
     [Contains(A, axis, word) for axis in (Axis.TEXT, Axis.FOLDED) for word in ("a", "b", "ab", "abc", "c")],
     [Range(A, Axis.REVERSED, prefix_range(word)) for word in ("b", "ba", "c")],
     [Range(B, Axis.PRESENCE, kinds(low, high)) for low, high in combinations(Kind, 2)],
-    [Range(A, Axis.BOOLEAN, boolean(value)) for value in (True, False)],
+    [Range(A, Axis.BOOLEAN, ranks(rank, rank, 1)) for rank in (1, 0)],
 ]
 
 

@@ -117,6 +117,7 @@ class Tree:
 
     def parent(self, node: int) -> int:
         """The node above a living node that is not the root."""
+        assert node != ROOT and self.is_alive(node), "only a node that hangs somewhere has one above it"
         return self._parents[self._edge_of[node]]
 
     def edge_above(self, node: int) -> int:
