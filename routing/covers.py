@@ -15,7 +15,7 @@ shapes only. Both see at most a few times COVER_MAX_FILTERS filters.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain, groupby, pairwise, product
 from typing import NamedTuple, TypeAlias
 
@@ -174,12 +174,15 @@ class _Bounded(NamedTuple):
     """Not only the second of the two was widened."""
 
 
-def _of_one_path(covers: Iterable[Cover]) -> _Bounded | Contradiction:
+def _of_one_path(covers: Collection[Cover]) -> _Bounded | Contradiction:
     """The conjunction of covers that speak of one attribute only.
 
     First those of the same axes, of which each intersection is about as long as its longer side; then these
     with each other. In each round the shortest come first, so that what is longer is cut down at once.
     """
+    usual = _of_one_path_as_spans(sorted(covers, key=len))
+    if usual is not None:
+        return usual
     rounds: dict[frozenset[Axis], list[Cover]] = {}
     for cover in covers:
         rounds.setdefault(frozenset(each[1] for one in cover for each in one), []).append(cover)
@@ -196,12 +199,28 @@ def _of_one_path(covers: Iterable[Cover]) -> _Bounded | Contradiction:
     return _Bounded(found[-1], widened)
 
 
+def _of_one_path_as_spans(covers: list[Cover]) -> _Bounded | Contradiction | None:
+    """The same where all are single ranges: what they have in common needs no order and no bound."""
+    if not all(map(spans.is_spans, covers)):
+        return None
+    made = covers[0]
+    for cover in covers[1:]:
+        found = spans.intersect(made, cover)
+        if found is None:
+            return None
+        if not found:
+            return Contradiction(made[0][0], cover[0][0])
+        made = tuple(found)
+    return _Bounded(tuple(sorted(made, key=_order)))
+
+
 def _bounded(one: Cover, other: Cover) -> _Bounded | Contradiction:
     """The intersection, for which both sides are widened until it cannot be too much work."""
-    widened = of_one = False
-    if _paths(one).isdisjoint(_paths(other)) and len(one) * len(other) > COVER_MAX_FILTERS:
+    if _paths(one).isdisjoint(_paths(other)):
         # The product is as long as it looks, so the second side, which came later, fits itself in.
-        return _Bounded(_product_of(one, widen(other, max(1, COVER_MAX_FILTERS // len(one)))), True)
+        fitting = widen(other, max(1, COVER_MAX_FILTERS // len(one)))
+        return _Bounded(_product_of(one, fitting), len(fitting) < len(other))
+    widened = of_one = False
     while len(one) * len(other) > 4 * COVER_MAX_FILTERS and not _are_spans(one, other):
         widened = True
         if len(other) >= len(one):
@@ -232,8 +251,6 @@ def _intersected(one: Cover, other: Cover) -> Cover | Contradiction:
         common = spans.intersect(one, other)
         if common is not None:
             return tuple(sorted(common, key=_order)) if common else Contradiction(one[0][0], other[0][0])
-    elif _paths(one).isdisjoint(_paths(other)):
-        return _product_of(one, other)
     found: list[Filter] = []
     contradiction: Contradiction | None = None
     for mine in one:
