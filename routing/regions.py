@@ -5,10 +5,8 @@ What is neither an interval nor a word is given by a cover that holds for more, 
 """
 
 import math
-import operator
-from collections.abc import Callable
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from branchline.routing import intervals
 from branchline.routing.covers import ALL, NOTHING, Cover, disjoin
@@ -41,7 +39,7 @@ from branchline.routing.filters import Contains, Contradiction, Filter, Range, c
 from branchline.routing.instants import Instant
 from branchline.routing.intervals import HIGHEST, LOWEST, Interval, after, before, text_before, text_point
 from branchline.routing.patterns import ANY_ONE, Pattern, fits
-from branchline.routing.values import SCALARS, Kind, Literal, Operator, canonical_text
+from branchline.routing.values import COMPARE, SCALARS, Kind, Literal, Operator, canonical_text
 
 
 class Region(NamedTuple):
@@ -168,14 +166,6 @@ _NEGATED = {
     Operator.GT: Operator.LE,
     Operator.LE: Operator.GT,
 }
-_PYTHON: dict[Operator, Callable[[Any, Any], bool]] = {
-    Operator.EQ: operator.eq,
-    Operator.NE: operator.ne,
-    Operator.LT: operator.lt,
-    Operator.LE: operator.le,
-    Operator.GT: operator.gt,
-    Operator.GE: operator.ge,
-}
 
 
 def axis_of(literal: Literal) -> Axis:
@@ -195,7 +185,7 @@ _LITERAL_AXES: dict[type, Axis] = {
 def comparing(operator: Operator, literal: Literal) -> tuple[Axis, list[Interval]]:
     """The axis that the literal lies on, and the ranges of it that compare so with the literal."""
     if type(literal) is bool:
-        ranked = [rank for rank in (0, 1) if _PYTHON[operator](rank, literal)]
+        ranked = [rank for rank in (0, 1) if COMPARE[operator](rank, literal)]
         return Axis.BOOLEAN, [ranks(ranked[0], ranked[-1], 1)] if ranked else []
     if type(literal) is str:
         axis, low, high = Axis.TEXT, text_before(literal), after(literal)
@@ -255,7 +245,7 @@ def _fields(path: Path, operator: Operator, other: Path) -> Region:
     comparable = kinds(Kind.BOOLEAN, Kind.TEXT)
     one = Range(path, Axis.PRESENCE, comparable)
     if path == other:
-        return Region(((one,),) if _PYTHON[operator](0, 0) else NOTHING)
+        return Region(((one,),) if COMPARE[operator](0, 0) else NOTHING)
     return Region((_filter(one, Range(other, Axis.PRESENCE, comparable)),), FIELDS_WHY)
 
 

@@ -78,7 +78,7 @@ class Operator(StrEnum):
     GE = ">="
 
 
-_COMPARE: dict[Operator, Callable[[Any, Any], bool]] = {
+COMPARE: dict[Operator, Callable[[Any, Any], bool]] = {
     Operator.EQ: operator.eq,
     Operator.NE: operator.ne,
     Operator.LT: operator.lt,
@@ -86,6 +86,7 @@ _COMPARE: dict[Operator, Callable[[Any, Any], bool]] = {
     Operator.GT: operator.gt,
     Operator.GE: operator.ge,
 }
+"""What each operator says of two values of one kind."""
 
 
 def kind(value: Found) -> Kind:
@@ -102,10 +103,10 @@ def compare(value: Found, operator: Operator, literal: Literal) -> Truth:
     """Whether `value operator literal` holds; unknown unless both are of one kind that has an order."""
     if type(literal) is Instant:
         moment = read_instant(value) if isinstance(value, str) else None
-        return None if moment is None else _COMPARE[operator](moment, literal)
+        return None if moment is None else COMPARE[operator](moment, literal)
     if (one := kind(value)) not in SCALARS or one is not _KINDS[type(literal)]:
         return None
-    return _COMPARE[operator](value, literal)
+    return COMPARE[operator](value, literal)
 
 
 def canonical_text(value: Found) -> str | None:
