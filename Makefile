@@ -10,7 +10,7 @@ FILTER_TESTS := $(addprefix tests/routing/test_,$(addsuffix .py,compiling wideni
   sql sql_duckdb cesql_evaluate cloudevents_filters eventbridge_oracle))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast soak-properties soak-filters soak-spine check format clean
+.PHONY: help setup demo test test-fast soak-properties soak-filters soak-faults soak-spine check format clean
 
 help: ## show what there is
 	@echo "Branchline: a content-based event router for Kafka."
@@ -57,6 +57,9 @@ soak-filters: setup ## run the laws of the filter language with 20,000 fresh exa
 	@HYPOTHESIS_PROFILE=filters $(BIN)/python -m pytest $(FILTER_TESTS) --timeout 3600 $(PYTEST_ARGS) \
 	  && echo "verdict: all laws of the filter language hold" \
 	  || { echo "verdict: a law of the filter language is broken, see above"; exit 1; }
+
+soak-faults: setup ## 5,000 random scripts with faults over simulated overlays of brokers: half an hour
+	@$(BIN)/branchline simulate docs/simulations/faults.toml
 
 soak-spine: setup ## 10,000 events, 50 subscriptions, a killed driver, killed workers, 1, 2 and 4 shards
 	@BRANCHLINE_TEST_EVENTS=10000 $(BIN)/python -m pytest tests/streaming/test_volume.py tests/ops/test_up.py -q -s $(PYTEST_ARGS)

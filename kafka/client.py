@@ -144,16 +144,37 @@ class Subscriber:
         *,
         id: str = DEFAULT_ID,
         spelling: str = "sql",
+        lease_ms: int | None = None,
         wait: Status | None = Status.IN_FORCE,
         timeout_s: float = 30.0,
     ) -> Answer | None:
         """Subscribe, or replace the subscription of that id; raises RequestRefused with the reason.
 
         Returns once the subscription is as far as `wait` says; everything published after it is
-        in force is owed.
+        in force is owed, until it is ended or its lease is over.
         """
-        request = Request(Operation.SUBSCRIBE, self.name, check_name("id", id), self._home, spelling, filter)
+        request = Request(
+            Operation.SUBSCRIBE,
+            self.name,
+            check_name("id", id),
+            self._home,
+            spelling,
+            filter,
+            lease_ms=lease_ms,
+        )
         return self._ask(request, wait, timeout_s)
+
+    def renew(
+        self,
+        id: str = DEFAULT_ID,
+        *,
+        lease_ms: int | None = None,
+        wait: bool = True,
+        timeout_s: float = 30.0,
+    ) -> Answer | None:
+        """Begin the lease of that subscription anew, as long as before if `lease_ms` is not given."""
+        request = Request(Operation.RENEW, self.name, check_name("id", id), self._home, lease_ms=lease_ms)
+        return self._ask(request, Status.RENEWED if wait else None, timeout_s)
 
     def unsubscribe(
         self, id: str = DEFAULT_ID, *, wait: bool = True, timeout_s: float = 30.0

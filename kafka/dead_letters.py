@@ -5,16 +5,21 @@ what we have to say stands in headers of ours.
 """
 
 import hashlib
+import re
 from dataclasses import dataclass
 
 from branchline.kafka import headers as bl
 from branchline.kafka.record import Headers, Place, Record
 from branchline.routing.codes import Rejection
 from branchline.routing.limits import EVENT_MAX_BYTES, EVENT_MAX_HEADER_BYTES, EVENT_MAX_HEADERS
+from branchline.routing.prefix.header import Header, encode
+from branchline.routing.prefix.trees import UNMATCHED
 
 OWES_NOTHING = "nothing"
 OWES_EVENT = "event"
 _OWES_SUBSCRIBER = "subscriber:"
+_OWES_SCOPE = "scope:"
+_SCOPE = re.compile(r"scope:([1-9a-f][0-9a-f]{0,4095})", re.ASCII)
 
 KEY_MAX_BYTES = 64 * 1024
 """A key beyond this is cut in the dead letter: value, key and headers must fit one record."""
@@ -23,6 +28,17 @@ KEY_MAX_BYTES = 64 * 1024
 def owed_to(subscriber: str | None) -> str:
     """What a dead letter owes if the event is still due to one subscriber, or to everybody (None)."""
     return OWES_EVENT if subscriber is None else _OWES_SUBSCRIBER + subscriber
+
+
+def owed_to_scope(scope: int) -> str:
+    """What a dead letter owes if the event is still due at the homes of a scope, given as a bit set."""
+    return f"{_OWES_SCOPE}{scope:x}" if scope else OWES_NOTHING
+
+
+def read_scope(owed: str) -> int | None:
+    """The scope that is owed the event, None if something else is owed."""
+    found = _SCOPE.fullmatch(owed)
+    return int(found[1], 16) if found else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +55,9 @@ class DeadLetter:
     @property
     def retryable(self) -> bool:
         """Whether there is something owed, and all of it is here."""
-        return self.owed != OWES_NOTHING and self.cut is None and self.place is not None
+        owed = self.owed == OWES_EVENT or self.owed.startswith(_OWES_SUBSCRIBER)
+        owed = owed or read_scope(self.owed) is not None
+        return owed and self.cut is None and self.place is not None
 
 
 def encode_dead_letter(
@@ -87,4 +105,8 @@ def retry_headers(letter: DeadLetter) -> Headers:
     added: list[tuple[str, bytes | None]] = [(bl.ORIGIN, str(letter.place).encode())]
     if letter.owed.startswith(_OWES_SUBSCRIBER):
         added.append((bl.ONLY, letter.owed.removeprefix(_OWES_SUBSCRIBER).encode()))
+    scope = read_scope(letter.owed)
+    if scope is not None:
+        # Matched by nobody and divided under no topology: whoever reads it answers for just these homes.
+        added.append((bl.PREFIX, encode(Header(UNMATCHED, scope))))
     return letter.record.headers + tuple(added)

@@ -1,21 +1,27 @@
 """From what a shard decided to the records that say so, in the order in which they must be written.
 
-Topics are made before anything is written to them; `filters` knows a subscription before it is
-acknowledged; acks come last, when all else that this shard writes is safely written.
+Topics are made before anything is written to them; `filters` knows a subscription before neighbours are
+told of it and before it is acknowledged: so letters and acks come last, when all else that this shard writes
+is safely written.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
 from branchline.kafka import headers as bl
-from branchline.kafka.dead_letters import OWES_NOTHING, encode_dead_letter, owed_to
-from branchline.kafka.intake import Arrival, Intake
-from branchline.kafka.messages import BadRequest, encode_ack, encode_change
-from branchline.kafka.record import Headers, Record
+from branchline.kafka.dead_letters import OWES_NOTHING, encode_dead_letter, owed_to, owed_to_scope
+from branchline.kafka.intake import Intake, received
+from branchline.kafka.letters import encode_letter, encode_recorded
+from branchline.kafka.messages import BadRequest, encode_ack
+from branchline.kafka.record import Headers, Place
 from branchline.kafka.topics import Topics
 from branchline.routing.codes import Rejection
 from branchline.routing.control import Ack, Request, Status
+from branchline.routing.overlay.broker import Arrival
+from branchline.routing.overlay.letters import Propose
+from branchline.routing.overlay.topology import Topology
+from branchline.routing.prefix.header import encode
 from branchline.routing.shard import Outputs
 
 
@@ -47,33 +53,78 @@ def dispatch(
     """All that one batch of one shard has to be written."""
     for subscriber in outputs.subscribers:
         yield Dispatch(Step.CREATE, topics.out(subscriber))
-    for change in outputs.filters:
-        yield Dispatch(Step.WRITE, topics.filters, *encode_change(change))
-    yield from _deliveries(topics, intake, outputs)
-    for arrival, rejection in intake.bad_events:
-        yield _dead_event(topics, arrival, rejection, arrival.only)
-    for undecided in outputs.undecided:
-        arrival = intake.arrivals[undecided.event]
-        yield _dead_event(topics, arrival, undecided.rejection, undecided.subscriber)
+    for neighbour in sorted({each.to for each in outputs.letters if isinstance(each.body, Topology)}):
+        # Whoever becomes a neighbour is told of the topology first; its own job may not run yet.
+        yield Dispatch(Step.CREATE, topics.link(neighbour))
+        yield Dispatch(Step.CREATE, topics.broker(neighbour))
+    for recorded in outputs.filters:
+        yield Dispatch(Step.WRITE, topics.filters, *encode_recorded(recorded))
+    # What was held comes after the batch's own, as the shard counts them.
+    arrivals = [*intake.arrivals, *outputs.released]
+    yield from _deliveries(topics, arrivals, outputs)
+    yield from _copies(topics, arrivals, outputs)
+    yield from _dead_events(topics, arrivals, intake, outputs)
     if leads:
         yield from _control_answers(topics, broker, now_ms, intake, outputs)
 
 
-def _deliveries(topics: Topics, intake: Intake, outputs: Outputs) -> Iterator[Dispatch]:
+def _deliveries(topics: Topics, arrivals: Sequence[Arrival], outputs: Outputs) -> Iterator[Dispatch]:
     event = -1
     headers: Headers = ()
     for delivery in outputs.deliveries:
-        arrival = intake.arrivals[delivery.event]
+        content = received(arrivals[delivery.event])
         if delivery.event != event:
-            event, headers = delivery.event, bl.foreign(arrival.record.headers)
+            event, headers = delivery.event, bl.foreign(content.record.headers)
         yield Dispatch(
             Step.WRITE,
             topics.out(delivery.subscriber),
-            arrival.record.key,
-            arrival.record.value,
+            content.record.key,
+            content.record.value,
             headers,
-            bl.delivery_id(arrival.origin, delivery.subscriber),
+            bl.delivery_id(content.origin, delivery.subscriber),
         )
+
+
+def _copies(topics: Topics, arrivals: Sequence[Arrival], outputs: Outputs) -> Iterator[Dispatch]:
+    for forwarded in outputs.forwarded:
+        content, copy = received(arrivals[forwarded.event]), forwarded.copy
+        ours = ((bl.ORIGIN, str(content.origin).encode()), (bl.PREFIX, encode(copy.header)))
+        yield Dispatch(
+            Step.WRITE,
+            topics.broker(copy.to),
+            content.record.key,
+            content.record.value,
+            bl.foreign(content.record.headers) + ours,
+        )
+
+
+def _dead_events(
+    topics: Topics, arrivals: Sequence[Arrival], intake: Intake, outputs: Outputs
+) -> Iterator[Dispatch]:
+    for arrival, rejection in intake.bad_headers:
+        yield _dead_event(topics, arrival, rejection, OWES_NOTHING)
+    for arrival, rejection in intake.bad_events:
+        scope = None if arrival.header is None else arrival.header.scope
+        yield _dead_event(topics, arrival, rejection, _owed(arrival, scope))
+    for refused in outputs.refused:
+        arrival = arrivals[refused.event]
+        yield _dead_event(topics, arrival, refused.rejection, _owed(arrival, refused.scope))
+    for undecided in outputs.undecided:
+        arrival = arrivals[undecided.event]
+        yield _dead_event(topics, arrival, undecided.rejection, owed_to(undecided.subscriber))
+
+
+def _owed(arrival: Arrival, scope: int | None) -> str:
+    """To whom an event is owed that did not get further; without a scope, to all that its own one names."""
+    if arrival.only is not None or scope is None:
+        return owed_to(arrival.only)
+    return owed_to_scope(scope)
+
+
+def _dead_event(topics: Topics, arrival: Arrival, rejection: Rejection, owed: str) -> Dispatch:
+    content = received(arrival)
+    letter = encode_dead_letter(content.record, rejection, owed, content.origin)
+    return Dispatch(Step.WRITE, topics.dead_letters, *letter)
 
 
 def _control_answers(
@@ -84,12 +135,16 @@ def _control_answers(
     for record, request in bad:
         letter = encode_dead_letter(record, request.rejection, OWES_NOTHING)
         yield Dispatch(Step.WRITE, topics.dead_letters, *letter)
+    for told in outputs.letters:
+        for key, value in encode_letter(told):
+            yield Dispatch(Step.ACK, topics.link(told.to), key, value)
     for ack in outputs.acks:
-        yield _answer(topics, intake.control_records[ack.index], ack, now_ms)
+        asked = None if ack.index is None else intake.control_records[ack.index].place
+        yield _answer(topics, asked, ack, now_ms)
     for record, request in bad:
         if record.place.topic == topics.control:
             refused = Ack(
-                -1,
+                None,
                 Status.REFUSED,
                 request.subscriber,
                 request.id,
@@ -97,31 +152,35 @@ def _control_answers(
                 request=request.request,
                 rejection=request.rejection,
             )
-            yield _answer(topics, record, refused, now_ms)
+            yield _answer(topics, record.place, refused, now_ms)
 
 
-def _answer(topics: Topics, record: Record, ack: Ack, now_ms: int) -> Dispatch:
+def _answer(topics: Topics, asked: Place | None, ack: Ack, now_ms: int) -> Dispatch:
     key = ack.subscriber.encode() if ack.subscriber is not None else None
-    return Dispatch(Step.ACK, topics.acks, key, encode_ack(ack, record.place, now_ms))
-
-
-def _dead_event(topics: Topics, arrival: Arrival, rejection: Rejection, subscriber: str | None) -> Dispatch:
-    letter = encode_dead_letter(arrival.record, rejection, owed_to(subscriber), arrival.origin)
-    return Dispatch(Step.WRITE, topics.dead_letters, *letter)
+    return Dispatch(Step.ACK, topics.acks, key, encode_ack(ack, asked, now_ms))
 
 
 def count(intake: Intake, outputs: Outputs, leads: bool) -> dict[str, int]:
     """What happened in the batch, for statistics; control is counted by the leading shard alone."""
     bad_requests = len(intake.bad_control) if leads else 0
-    requests = sum(isinstance(message, Request) for message in intake.control) if leads else 0
+    requests = sum(isinstance(message, Request | Propose) for message in intake.control) if leads else 0
+    passed = sum(arrival.header is not None and arrival.header.hops > 0 for arrival in intake.arrivals)
+    counts = outputs.counts
     return {
-        "accepted": len(intake.arrivals),
+        "accepted": len(intake.arrivals) - passed,
         "opaque": intake.opaque,
         "rejected": len(intake.bad_events),
         "delivered": len(outputs.deliveries),
         "undecided": len(outputs.undecided),
+        "passed": passed,
+        "forwarded": len(outputs.forwarded),
+        "held": counts["held"],
+        "released": len(outputs.released),
+        "stranded": len(outputs.refused),
         "requests": requests + bad_requests,
         "refused": sum(ack.status is Status.REFUSED for ack in outputs.acks) + bad_requests,
-        "content_matches": len(intake.arrivals),
-        "exact_checks": outputs.exact_checks,
+        "letters": len(outputs.letters),
+        "content_matches": counts["content_matches"],
+        "afresh_matches": counts["afresh_matches"],
+        "exact_checks": counts["exact_checks"],
     }

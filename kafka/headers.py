@@ -13,10 +13,12 @@ ORIGIN = "bl-origin"
 """The place of publication of an event that was passed on or retried."""
 ONLY = "bl-only"
 """The one subscriber that a retried event is for; absent if it is for all."""
+PREFIX = "bl-prefix"
+"""What the broker before found out about an event, and the homes that this copy answers for."""
 CODE = "bl-code"
 REASON = "bl-reason"
 OWED = "bl-owed"
-"""What a dead letter still owes: `event`, `subscriber:NAME` or `nothing`."""
+"""What a dead letter still owes: `event`, `subscriber:NAME`, `scope:HEX` or `nothing`."""
 CUT = "bl-cut"
 """On a dead letter whose original was too large to keep: the full length and SHA-256 of its value."""
 
@@ -26,10 +28,15 @@ def foreign(headers: Headers) -> Headers:
     return tuple(header for header in headers if not header[0].startswith(OURS))
 
 
+def values(headers: Headers, name: str) -> list[bytes | None]:
+    """What all headers of that name hold."""
+    return [value for header, value in headers if header == name]
+
+
 def text(headers: Headers, name: str) -> str | None:
     """The first header of that name as text, or None."""
-    for header, value in headers:
-        if header == name and value is not None:
+    for value in values(headers, name):
+        if value is not None:
             return value.decode(errors="replace")
     return None
 

@@ -1,6 +1,8 @@
 """From the records of one micro-batch to what the shard decides about, and what nobody can use.
 
-Decoding never raises for a record: what cannot be read is set aside with its rejection.
+Decoding never raises for a record: what cannot be read is set aside with its rejection. An event is read
+where it enters. A copy that a broker passed on was read there, and what was found travels with it; so it is
+read again only if somebody looks at its content.
 """
 
 from collections.abc import Iterable
@@ -8,39 +10,64 @@ from dataclasses import dataclass, field, replace
 
 from branchline.kafka import headers as bl
 from branchline.kafka.events import Event, decode_event
-from branchline.kafka.messages import BadRequest, decode_change, decode_request
+from branchline.kafka.letters import decode_letter
+from branchline.kafka.messages import BadRequest, Tick, decode_control
 from branchline.kafka.record import Place, Record
 from branchline.kafka.topics import Topics
 from branchline.routing.codes import Code, Rejection
-from branchline.routing.control import Change, Request
-from branchline.routing.shard import EventBatch
+from branchline.routing.control import Request
+from branchline.routing.overlay.broker import Arrival
+from branchline.routing.overlay.letters import Letter, Propose
+from branchline.routing.prefix.header import Header, decode
+from branchline.routing.shard import Control, EventBatch
 from branchline.routing.values import JsonValue
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
-    """An event as read, where it was first published, and the one subscriber it is for (None: all)."""
+@dataclass(slots=True)
+class Received:
+    """An event as read, and where it was first published."""
 
     record: Record
     origin: Place
-    only: str | None
+    _event: Event | Rejection | None = field(default=None, compare=False, repr=False)
+
+    def read(self) -> Event | Rejection:
+        """The event, decoded when this is asked for the first time."""
+        if self._event is None:
+            # A retried event is what it was: matched as published, with the time of that.
+            self._event = decode_event(replace(self.record, place=self.origin))
+        return self._event
+
+    def attributes(self) -> dict[str, JsonValue] | Rejection:
+        """What filters see, or why it cannot be read."""
+        event = self.read()
+        return event.attributes if isinstance(event, Event) else event
+
+
+def received(arrival: Arrival) -> Received:
+    """What an arrival that came through here is about."""
+    assert isinstance(arrival.content, Received), "all arrivals of this job come from records"
+    return arrival.content
 
 
 @dataclass(slots=True)
 class Intake:
     """One batch, decoded. Lists that belong together run in step."""
 
-    control: list[Request | Change] = field(default_factory=list)
+    control: list[Control] = field(default_factory=list)
     control_records: list[Record] = field(default_factory=list)
     bad_control: list[tuple[Record, BadRequest]] = field(default_factory=list)
-    attributes: list[dict[str, JsonValue]] = field(default_factory=list)
+    at: list[str] = field(default_factory=list)
+    """The brokers that the events are at."""
     arrivals: list[Arrival] = field(default_factory=list)
     bad_events: list[tuple[Arrival, Rejection]] = field(default_factory=list)
+    bad_headers: list[tuple[Arrival, Rejection]] = field(default_factory=list)
+    """Events that go on as if they entered here, because what came with them could not be read."""
     opaque: int = 0
 
     def events(self) -> EventBatch:
         """The accepted events as columns."""
-        return EventBatch(self.attributes, [arrival.only for arrival in self.arrivals])
+        return EventBatch(self.at, self.arrivals)
 
 
 def read_batch(topics: Topics, control: Iterable[Record], events: Iterable[Record]) -> Intake:
@@ -50,37 +77,65 @@ def read_batch(topics: Topics, control: Iterable[Record], events: Iterable[Recor
         message = _read_control(topics, record)
         if isinstance(message, BadRequest):
             intake.bad_control.append((record, message))
-        else:
+        elif not isinstance(message, Tick):
             intake.control.append(message)
             intake.control_records.append(record)
     for record in events:
-        arrival, fault = _arrival(topics, record)
-        # A retried event is what it was: matched as published, with the time of that.
-        event = fault or decode_event(replace(record, place=arrival.origin))
-        if isinstance(event, Event):
-            intake.arrivals.append(arrival)
-            intake.attributes.append(event.attributes)
-            intake.opaque += event.opaque
-        else:
-            intake.bad_events.append((arrival, event))
+        _read_event(topics, record, intake)
     return intake
 
 
-def _read_control(topics: Topics, record: Record) -> Request | Change | BadRequest:
+def _read_control(topics: Topics, record: Record) -> Request | Propose | Letter | Tick | BadRequest:
     if record.place.topic == topics.control:
-        return decode_request(record.value)
-    change = decode_change(record.value)
-    return BadRequest(change) if isinstance(change, Rejection) else change
+        return decode_control(record.value)
+    letter = decode_letter(_broker(record), record.value)
+    return BadRequest(letter) if isinstance(letter, Rejection) else letter
 
 
-def _arrival(topics: Topics, record: Record) -> tuple[Arrival, Rejection | None]:
-    if not record.place.topic.startswith(topics.broker("")):
-        return Arrival(record, record.place, None), None
-    # Only our own processes write here, so here alone are headers of ours believed.
+def _read_event(topics: Topics, record: Record, intake: Intake) -> None:
+    if record.place.topic.startswith(topics.broker("")):
+        arrival, fault = _passed_on(record, intake)
+    else:
+        arrival, fault = Arrival(Received(record, record.place)), None
+    content = received(arrival)
+    if fault is None and arrival.header is None:
+        event = content.read()
+        fault = event if isinstance(event, Rejection) else None
+        intake.opaque += isinstance(event, Event) and event.opaque
+    if fault is not None:
+        intake.bad_events.append((arrival, fault))
+    else:
+        intake.at.append(_broker(record))
+        intake.arrivals.append(arrival)
+
+
+def _passed_on(record: Record, intake: Intake) -> tuple[Arrival, Rejection | None]:
+    """A record that one of our own processes wrote: here alone are headers of ours believed."""
+    header = _header(record)
     only = bl.text(record.headers, bl.ONLY)
     origin = bl.read_place(bl.text(record.headers, bl.ORIGIN) or "")
+    content = Received(record, record.place if origin is None else origin)
+    arrival = Arrival(content, None if isinstance(header, Rejection) else header, only)
+    if isinstance(header, Rejection):
+        intake.bad_headers.append((arrival, header))
     if origin is not None:
-        return Arrival(record, origin, only), None
-    return Arrival(record, record.place, only), Rejection(
+        return arrival, None
+    return arrival, Rejection(
         Code.ORIGIN_INVALID, f"a record on {record.place.topic} needs a {bl.ORIGIN} header as we write it"
     )
+
+
+def _header(record: Record) -> Header | Rejection | None:
+    """What the broker before told; None if there was none before."""
+    told = bl.values(record.headers, bl.PREFIX)
+    if not told:
+        return None
+    header = decode(told[0]) if len(told) == 1 and told[0] is not None else None
+    return header or Rejection(
+        Code.HEADER_INVALID, f"the {bl.PREFIX} header is not as we write it; the event is matched afresh"
+    )
+
+
+def _broker(record: Record) -> str:
+    """The broker whose topic it is: a name without dots."""
+    return record.place.topic.rpartition(".")[2]

@@ -59,7 +59,7 @@ class _Unusable:
     reason: str
 
 
-def read_json(data: bytes) -> "JsonValue | Rejection":
+def read_json(data: bytes, max_fields: int = EVENT_MAX_FIELDS) -> "JsonValue | Rejection":
     """The one JSON document in `data`: UTF-8, with or without a byte order mark."""
     try:
         text = data.removeprefix(BOM_UTF8).decode()
@@ -77,7 +77,7 @@ def read_json(data: bytes) -> "JsonValue | Rejection":
         return Rejection(Code.JSON_INVALID, str(error))
     # Without such an escape a string read from UTF-8 cannot hold a surrogate.
     surrogates = "\\ud" in text or "\\uD" in text
-    return too_deep or _beyond_limits(value, surrogates) or cast(JsonValue, value)
+    return too_deep or _beyond_limits(value, surrogates, max_fields) or cast(JsonValue, value)
 
 
 def read_payload(data: bytes | None, content_type: str | None) -> "JsonValue | Unread | Rejection":
@@ -130,7 +130,7 @@ def _cut_at_depth(text: str) -> tuple[str, Rejection | None]:
     return text, None
 
 
-def _beyond_limits(root: object, surrogates: bool) -> Rejection | None:
+def _beyond_limits(root: object, surrogates: bool, max_fields: int) -> Rejection | None:
     leaves = 0
     pending = [root]
     while pending:
@@ -148,8 +148,8 @@ def _beyond_limits(root: object, surrogates: bool) -> Rejection | None:
                 return Rejection(Code.JSON_NUMBER, node.reason)
             if surrogates and isinstance(node, str) and _has_surrogate(node):
                 return Rejection(Code.JSON_SURROGATE, "a string holds a lone surrogate")
-    if leaves > EVENT_MAX_FIELDS:
-        reason = f"{leaves} leaf fields, more than the limit of {EVENT_MAX_FIELDS}"
+    if leaves > max_fields:
+        reason = f"{leaves} leaf fields, more than the limit of {max_fields}"
         return Rejection(Code.JSON_TOO_MANY_FIELDS, reason)
     return None
 

@@ -28,8 +28,8 @@ def list_subscriptions(cluster: Cluster, topics: Topics) -> list[Subscribed]:
         if not isinstance(change, Subscribed | Ended):
             continue
         known = newest.get(change.identity)
-        # A batch that is run again writes its changes again: an older number means nothing.
-        if known is None or change.number >= known.number:
+        # A batch that is run again writes its changes again: an older one means nothing.
+        if known is None or change.order >= known.order:
             newest[change.identity] = change
     standing = {identity: change for identity, change in newest.items() if isinstance(change, Subscribed)}
     return [standing[identity] for identity in sorted(standing, key=lambda each: each[1:] + each[:1])]

@@ -6,14 +6,30 @@ Reading is strict: an unknown field, a missing one or one of the wrong type is a
 so that a misspelt field is never ignored in silence.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from branchline.kafka.jsontext import read_json
+from branchline.kafka.fields import (
+    FORMAT_VERSION,
+    UNFIT,
+    boolean,
+    check_known,
+    check_version,
+    dump,
+    glance,
+    integer,
+    items,
+    members,
+    name,
+    read_object,
+    text,
+    too_large,
+    unfit,
+)
 from branchline.kafka.record import Place
 from branchline.kafka.topics import is_name
+from branchline.kafka.topologies import TOPOLOGY_FIELDS, topology_fields, topology_from_fields
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import (
     Ack,
@@ -27,9 +43,7 @@ from branchline.routing.control import (
     Subscribed,
 )
 from branchline.routing.limits import CONTROL_MAX_BYTES
-
-FORMAT_VERSION = 1
-"""The `version` of every message here; another one is refused, never guessed at."""
+from branchline.routing.overlay.letters import Propose
 
 DEFAULT_ID = "default"
 """The id of a subscription whose request names none."""
@@ -40,16 +54,37 @@ REQUEST_ID_MAX_CHARS = 100
 CHANGE_MAX_BYTES = 64 * 1024
 """A change: a filter and the remembered request ids, every character of them escaped."""
 
-_REQUEST_FIELDS = {
-    Operation.SUBSCRIBE: {"version", "op", "subscriber", "id", "home", "spelling", "filter", "request"},
-    Operation.UNSUBSCRIBE: {"version", "op", "subscriber", "id", "home", "request"},
+LETTER_MAX_BYTES = 512 * 1024
+"""A letter, or a topology: half of what a Kafka record holds by default."""
+
+LETTER_MAX_FIELDS = 20_000
+"""Leaf fields of a letter or a topology: a few thousand links, or subscriptions that are reported."""
+
+TOPOLOGY, TICK = "topology", "tick"
+"""The operations of operators and of the router itself, which are no subscriber's."""
+
+OPERATIONS = (*(operation.value for operation in Operation), TOPOLOGY, TICK)
+
+_ASKING = {"version", "op", "subscriber", "id", "home", "request"}
+REQUEST_FIELDS = {
+    Operation.SUBSCRIBE: {*_ASKING, "spelling", "filter", "lease_ms"},
+    Operation.UNSUBSCRIBE: _ASKING,
+    Operation.RENEW: {*_ASKING, "lease_ms"},
+}
+PROPOSAL_FIELDS = {"version", "op", "request", "topology"}
+TICK_FIELDS = {"version", "op"}
+
+_IDENTITY = {"state", "home", "subscriber", "id", "number"}
+CHANGE_FIELDS = {
+    "subscribed": {*_IDENTITY, "spelling", "filter", "requests", "revision", "lease_ms", "until_ms"},
+    "ended": {*_IDENTITY, "at_ms", "requests", "expired", "revision"},
+    "forgotten": _IDENTITY,
 }
 
-_CHANGE_FIELDS = {
-    "subscribed": {"state", "home", "subscriber", "id", "number", "spelling", "filter", "requests"},
-    "ended": {"state", "home", "subscriber", "id", "number", "at_ms", "requests"},
-    "forgotten": {"state", "home", "subscriber", "id", "number"},
-}
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Nothing is asked for: a batch is wanted, because a lease may be over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +95,6 @@ class BadRequest:
     subscriber: str | None = None
     id: str | None = None
     request: str | None = None
-
-
-def dump(message: Mapping[str, Any]) -> bytes:
-    """JSON as we write it: compact, UTF-8, fields in the order given, nulls left out."""
-    present = {name: value for name, value in message.items() if value is not None}
-    return json.dumps(present, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def encode_request(request: Request) -> bytes:
@@ -80,19 +109,57 @@ def encode_request(request: Request) -> bytes:
             "spelling": request.spelling if request.operation is Operation.SUBSCRIBE else None,
             "filter": request.filter if request.operation is Operation.SUBSCRIBE else None,
             "request": request.request,
+            "lease_ms": request.lease_ms,
         }
     )
 
 
-def decode_request(value: bytes | None) -> Request | BadRequest:
-    """A request, or why the message is none."""
-    fields = _read_object(value, CONTROL_MAX_BYTES)
+def encode_proposal(propose: Propose) -> bytes:
+    """The control message of an operator who asks for a topology."""
+    return dump(
+        {
+            "version": FORMAT_VERSION,
+            "op": TOPOLOGY,
+            "request": propose.request,
+            "topology": topology_fields(propose.topology),
+        }
+    )
+
+
+def encode_tick() -> bytes:
+    """The control message that asks for nothing."""
+    return dump({"version": FORMAT_VERSION, "op": TICK})
+
+
+def decode_control(value: bytes | None) -> Request | Propose | Tick | BadRequest:
+    """What a control message asks for, or why it asks for nothing that we know."""
+    fields = read_object(value, LETTER_MAX_BYTES, LETTER_MAX_FIELDS)
     if isinstance(fields, Rejection):
         return BadRequest(fields)
-    rejection = _check_version(fields) or _check_request(fields)
+    operation = fields.get("op")
+    if operation not in (TOPOLOGY, TICK):
+        oversize = too_large(value, CONTROL_MAX_BYTES) if value and len(value) > CONTROL_MAX_BYTES else None
+        return _request(fields) if oversize is None else _bad(oversize, fields)
+    rejection = check_version(fields)
     if rejection is not None:
-        asker = (_text_or_none(fields, name) for name in ("subscriber", "id", "request"))
-        return BadRequest(rejection, *asker)
+        return _bad(rejection, fields)
+    if operation == TOPOLOGY:
+        return _proposal(fields)
+    if fields.keys() != TICK_FIELDS:
+        return _bad(_unknown_field(fields, TICK, TICK_FIELDS), fields)
+    return Tick()
+
+
+def decode_request(value: bytes | None) -> Request | BadRequest:
+    """A subscriber's request, or why the message is none."""
+    fields = read_object(value, CONTROL_MAX_BYTES)
+    return BadRequest(fields) if isinstance(fields, Rejection) else _request(fields)
+
+
+def _request(fields: dict[str, Any]) -> Request | BadRequest:
+    rejection = check_version(fields) or _check_request(fields)
+    if rejection is not None:
+        return _bad(rejection, fields)
     return Request(
         Operation(fields["op"]),
         fields["subscriber"],
@@ -101,12 +168,31 @@ def decode_request(value: bytes | None) -> Request | BadRequest:
         fields.get("spelling", "sql"),
         fields.get("filter", ""),
         fields.get("request"),
+        fields.get("lease_ms"),
     )
 
 
-def encode_ack(ack: Ack, place: Place, now_ms: int) -> bytes:
-    """The answer to the control message at `place`."""
+def _proposal(fields: dict[str, Any]) -> Propose | BadRequest:
+    try:
+        check_known(fields, PROPOSAL_FIELDS)
+        topology = topology_from_fields(members(fields["topology"], TOPOLOGY_FIELDS))
+        request = text(fields["request"]) if "request" in fields else None
+    except UNFIT as error:
+        return _bad(unfit("a topology", error), fields)
+    rejection = _check_request_id(fields)
+    return Propose(topology, request) if rejection is None else _bad(rejection, fields)
+
+
+def _bad(rejection: Rejection, fields: Mapping[str, Any]) -> BadRequest:
+    """A rejection with as much of the asker as can be read."""
+    asker = (_text_or_none(fields, part) for part in ("subscriber", "id", "request"))
+    return BadRequest(rejection, *asker)
+
+
+def encode_ack(ack: Ack, place: Place | None, now_ms: int) -> bytes:
+    """The answer to the control message at `place`, None if it answers none of this batch."""
     rejection = ack.rejection
+    asked = place and {"topic": place.topic, "partition": place.partition, "offset": place.offset}
     return dump(
         {
             "version": FORMAT_VERSION,
@@ -121,19 +207,20 @@ def encode_ack(ack: Ack, place: Place, now_ms: int) -> bytes:
             "line": rejection and rejection.line,
             "column": rejection and rejection.column,
             "note": ack.note,
-            "place": {"topic": place.topic, "partition": place.partition, "offset": place.offset},
+            "place": asked,
             "at_ms": now_ms,
         }
     )
 
 
 def change_fields(change: Change) -> dict[str, Any]:
-    """A change as JSON fields."""
+    """A change as JSON fields; what is as it is by default is left out."""
     fields: dict[str, Any] = {
         "state": type(change).__name__.lower(),
         **change.identity._asdict(),
         "number": list(change.number),
     }
+    added: dict[str, Any] = {}
     match change:
         case Subscribed():
             fields |= {
@@ -141,30 +228,49 @@ def change_fields(change: Change) -> dict[str, Any]:
                 "filter": change.filter,
                 "requests": list(change.requests),
             }
+            added = {
+                "revision": change.revision or None,
+                "lease_ms": change.lease_ms,
+                "until_ms": change.until_ms,
+            }
         case Ended():
             fields |= {"at_ms": change.at_ms, "requests": list(change.requests)}
+            added = {"expired": change.expired or None, "revision": change.revision or None}
         case Forgotten():
             pass
-    return fields
+    return fields | {part: value for part, value in added.items() if value is not None}
 
 
 def change_from_fields(fields: Mapping[str, Any]) -> Change:
-    """The inverse of `change_fields`; raises KeyError, TypeError or ValueError on anything else."""
-    identity = Identity(*(_name(fields[name]) for name in ("home", "subscriber", "id")))
-    incarnation, counter = _list(fields["number"])
-    number = Number(_int(incarnation), _int(counter))
+    """The inverse of `change_fields`; raises `UNFIT` on anything else."""
+    identity = Identity(*(name(fields[part]) for part in Identity._fields))
+    number = number_from(fields["number"])
     state = fields["state"]
-    if state not in _CHANGE_FIELDS:
-        raise ValueError(f"state {_glance(state)} is unknown")
-    unknown = sorted(fields.keys() - _CHANGE_FIELDS[state] - {"version"})
-    if unknown:
-        raise ValueError(f"unknown field {_glance(unknown[0])}")
+    if not isinstance(state, str) or state not in CHANGE_FIELDS:
+        raise ValueError(f"state {glance(state)} is unknown")
+    check_known(fields, CHANGE_FIELDS[state])
     if state == "forgotten":
         return Forgotten(identity, number)
-    requests = tuple(_text(item) for item in _list(fields["requests"]))
+    requests = tuple(text(item) for item in items(fields["requests"]))
+    revision = integer(fields.get("revision", 0))
     if state == "ended":
-        return Ended(identity, number, _int(fields["at_ms"]), requests)
-    return Subscribed(identity, number, _text(fields["spelling"]), _text(fields["filter"]), requests)
+        expired = boolean(fields.get("expired", False))
+        return Ended(identity, number, integer(fields["at_ms"]), requests, expired, revision)
+    return Subscribed(
+        identity,
+        number,
+        text(fields["spelling"]),
+        text(fields["filter"]),
+        requests,
+        revision,
+        *(integer(fields[part]) if part in fields else None for part in ("lease_ms", "until_ms")),
+    )
+
+
+def number_from(value: Any) -> Number:
+    """The number of a change; raises `UNFIT` on anything else."""
+    incarnation, counter = items(value)
+    return Number(integer(incarnation), integer(counter))
 
 
 def encode_change(change: Change) -> tuple[bytes, bytes | None]:
@@ -176,105 +282,61 @@ def encode_change(change: Change) -> tuple[bytes, bytes | None]:
 
 
 def decode_change(value: bytes | None) -> Change | Rejection:
-    """A change told by another broker or read from `filters`, or why it is none."""
-    fields = _read_object(value, CHANGE_MAX_BYTES)
-    rejection = fields if isinstance(fields, Rejection) else _check_version(fields)
+    """A change read from `filters`, or why it is none."""
+    fields = read_object(value, CHANGE_MAX_BYTES)
+    rejection = fields if isinstance(fields, Rejection) else check_version(fields)
     if rejection is not None:
         return rejection
     assert isinstance(fields, dict)
     try:
-        return change_from_fields(fields)
-    except (KeyError, TypeError, ValueError) as error:
-        return Rejection(Code.CONTROL_INVALID, f"not a change: {type(error).__name__} {error}")
-
-
-def _read_object(value: bytes | None, max_bytes: int) -> dict[str, Any] | Rejection:
-    if value is None or not value.strip():
-        return Rejection(Code.CONTROL_INVALID, "the message has no value")
-    if len(value) > max_bytes:
-        return Rejection(
-            Code.CONTROL_TOO_LARGE, f"the message has {len(value)} bytes; the limit is {max_bytes}"
-        )
-    fields = read_json(value)
-    if isinstance(fields, Rejection):
-        return Rejection(Code.CONTROL_INVALID, f"the message is not JSON as we read it: {fields.reason}")
-    if not isinstance(fields, dict):
-        return Rejection(Code.CONTROL_INVALID, "the message must be a JSON object")
-    return fields
-
-
-def _check_version(fields: Mapping[str, Any]) -> Rejection | None:
-    version = fields.get("version")
-    if type(version) is not int or version != FORMAT_VERSION:
-        return Rejection(
-            Code.CONTROL_VERSION, f'"version" must be {FORMAT_VERSION}, not {json.dumps(version)[:40]}'
-        )
-    return None
+        return change_from_fields({part: each for part, each in fields.items() if part != "version"})
+    except UNFIT as error:
+        return unfit("a change", error)
 
 
 def _check_request(fields: dict[str, Any]) -> Rejection | None:
-    known = [operation.value for operation in Operation]
-    if fields.get("op") not in known:
-        return Rejection(Code.CONTROL_OPERATION, f'"op" must be one of {", ".join(known)}')
+    if fields.get("op") not in [operation.value for operation in Operation]:
+        return Rejection(Code.CONTROL_OPERATION, f'"op" must be one of {", ".join(OPERATIONS)}')
     operation = Operation(fields["op"])
-    unknown = sorted(fields.keys() - _REQUEST_FIELDS[operation])
-    if unknown:
-        return Rejection(
-            Code.CONTROL_INVALID,
-            f"unknown field {unknown[0][:40]!r}; {operation} takes "
-            + ", ".join(sorted(_REQUEST_FIELDS[operation])),
-        )
+    if fields.keys() - REQUEST_FIELDS[operation]:
+        return _unknown_field(fields, operation, REQUEST_FIELDS[operation])
     required = ["subscriber", "filter"] if operation is Operation.SUBSCRIBE else ["subscriber"]
-    for name in required:
-        if name not in fields:
-            return Rejection(Code.CONTROL_INVALID, f'"{name}" is missing')
-    for name, value in fields.items():
-        if name != "version" and not isinstance(value, str):
-            return Rejection(Code.CONTROL_INVALID, f'"{name}" must be a string')
-    for name in ("subscriber", "id", "home"):
-        if name in fields and not is_name(fields[name]):
+    for part in required:
+        if part not in fields:
+            return Rejection(Code.CONTROL_INVALID, f'"{part}" is missing')
+    for part, value in fields.items():
+        if part == "lease_ms":
+            if type(value) is not int:
+                return Rejection(Code.CONTROL_INVALID, '"lease_ms" must be an integer')
+        elif part != "version" and not isinstance(value, str):
+            return Rejection(Code.CONTROL_INVALID, f'"{part}" must be a string')
+    for part in ("subscriber", "id", "home"):
+        if part in fields and not is_name(fields[part]):
             return Rejection(
                 Code.NAME_INVALID,
-                f'"{name}" must be 1 to 63 of a-z, 0-9 and "-", not beginning with "-": '
-                f"{fields[name][:70]!r}",
+                f'"{part}" must be 1 to 63 of a-z, 0-9 and "-", not beginning with "-": '
+                f"{fields[part][:70]!r}",
             )
+    return _check_request_id(fields)
+
+
+def _unknown_field(fields: Mapping[str, Any], operation: str, known: set[str]) -> Rejection:
+    unknown = min(fields.keys() - known)
+    return Rejection(
+        Code.CONTROL_INVALID,
+        f"unknown field {unknown[:40]!r}; {operation} takes " + ", ".join(sorted(known)),
+    )
+
+
+def _check_request_id(fields: Mapping[str, Any]) -> Rejection | None:
     length = len(fields.get("request", ""))
-    if length > REQUEST_ID_MAX_CHARS:
-        return Rejection(
-            Code.CONTROL_INVALID, f'"request" has {length} characters; the limit is {REQUEST_ID_MAX_CHARS}'
-        )
-    return None
+    if length <= REQUEST_ID_MAX_CHARS:
+        return None
+    return Rejection(
+        Code.CONTROL_INVALID, f'"request" has {length} characters; the limit is {REQUEST_ID_MAX_CHARS}'
+    )
 
 
-def _text_or_none(fields: Mapping[str, Any], name: str) -> str | None:
-    value = fields.get(name)
+def _text_or_none(fields: Mapping[str, Any], part: str) -> str | None:
+    value = fields.get(part)
     return value[:REQUEST_ID_MAX_CHARS] if isinstance(value, str) else None
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{_glance(value)} is not a string")
-    return value
-
-
-def _name(value: Any) -> str:
-    if not is_name(_text(value)):
-        raise ValueError(f"{_glance(value)} is not a name")
-    return str(value)
-
-
-def _int(value: Any) -> int:
-    if type(value) is not int:
-        raise TypeError(f"{_glance(value)} is not an integer")
-    return value
-
-
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise TypeError(f"{_glance(value)} is not a list")
-    return value
-
-
-def _glance(value: Any) -> str:
-    """Enough of a foreign value to know it by: a reason travels in a header."""
-    return repr(value)[:60]

@@ -50,10 +50,10 @@ class TopicKind:
 
 ENTRY = TopicKind("in.<broker>", "publications that enter at the broker", 2, 7 * DAY_MS)
 BROKER = TopicKind("broker.<broker>", "events from neighbours, and retried ones", 2, 7 * DAY_MS)
-LINK = TopicKind("link.<broker>", "changes that brokers tell each other", 1, 7 * DAY_MS)
-CONTROL = TopicKind("control", "requests: subscribe, unsubscribe", 1, 30 * DAY_MS)
+LINK = TopicKind("link.<broker>", "letters: what brokers tell each other", 1, 7 * DAY_MS)
+CONTROL = TopicKind("control", "requests: subscribe, unsubscribe, renew, topology", 1, 30 * DAY_MS)
 ACKS = TopicKind("acks", "answers to requests", 1, 7 * DAY_MS)
-FILTERS = TopicKind("filters", "every subscription that the brokers know, by identity")
+FILTERS = TopicKind("filters", "every subscription that the brokers know, by identity, and the topology")
 OUT = TopicKind("out.<subscriber>", "the events that matched, as published", 1, 7 * DAY_MS)
 DEAD_LETTERS = TopicKind("dead-letters", "what could not be used, and what is still owed", 1, 30 * DAY_MS)
 STATS = TopicKind("stats", "what the jobs did, batch by batch", 1, DAY_MS)

@@ -146,7 +146,7 @@ def _tell(optimizer: Optimizer, broker: Forwarder) -> int:
     """Bring the broker up to date; how many edges have changed."""
     updates = optimizer.updates(0)
     for update in updates:
-        broker.apply(update)
+        broker.trees.apply(update)
     return sum(len(update.born) + len(update.died) for update in updates)
 
 

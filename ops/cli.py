@@ -15,8 +15,9 @@ from branchline.ops.machine import doctor, setup
 from branchline.ops.output import JSON_ASKED, exit_code, say, show_error
 from branchline.ops.publish import publish
 from branchline.ops.run import router, up
+from branchline.ops.simulation.simulate import simulate
 from branchline.ops.status import status
-from branchline.ops.subscribing import subscribe, subscriptions, unsubscribe
+from branchline.ops.subscribing import renew, subscribe, subscriptions, unsubscribe
 
 EXIT_INTERRUPTED = 130
 
@@ -79,6 +80,7 @@ for command in (
     router,
     publish,
     subscribe,
+    renew,
     unsubscribe,
     subscriptions,
     consume,
@@ -89,5 +91,6 @@ for command in (
     setup,
     demo,
     bench,
+    simulate,
 ):
     main.add_command(command)

@@ -1,21 +1,24 @@
-"""`subscribe`, `unsubscribe` and `subscriptions`."""
+"""`subscribe`, `renew`, `unsubscribe` and `subscriptions`."""
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
 from branchline.kafka.asking import Answer, ask
 from branchline.kafka.errors import ConfigError
+from branchline.kafka.fields import dump
 from branchline.kafka.jsontext import read_json
 from branchline.kafka.listing import list_subscriptions
-from branchline.kafka.messages import DEFAULT_ID, BadRequest, decode_request, dump, encode_request
+from branchline.kafka.messages import DEFAULT_ID, BadRequest, decode_request, encode_request
+from branchline.ops.durations import duration_ms
 from branchline.ops.output import emit, say, table
 from branchline.ops.settings import cluster_options, find_cluster, json_option, make_topics
 from branchline.ops.spelling import IN_WORDS, Spelled
 from branchline.routing.codes import Rejection
-from branchline.routing.control import Operation, Request, Status
+from branchline.routing.control import Operation, Request, Status, Subscribed
 from branchline.routing.spellings import SPELLINGS
 from branchline.routing.spellings.errors import caret
 
@@ -33,6 +36,13 @@ timeout_option = click.option(
     default=60.0,
     show_default=True,
     help="Seconds to wait at most.",
+)
+lease_option = click.option(
+    "--lease",
+    "lease_ms",
+    type=duration_ms,
+    metavar="DURATION",
+    help="How long it stands unless renewed: 90s, 30m, 1h, 7d.",
 )
 FILE_HINT = 'each line is like {"subscriber": "alice", "id": "cheap", "filter": "price < 100"}'
 
@@ -53,6 +63,7 @@ home_option = click.option("--home", help="The home broker; needed only if the c
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help='Many at once: JSON lines like {"subscriber": "alice", "id": "cheap", "filter": "price < 100"}.',
 )
+@lease_option
 @home_option
 @wait_option
 @timeout_option
@@ -68,6 +79,7 @@ def subscribe(
     subscription_id: str,
     spelling: str | None,
     path: Path | None,
+    lease_ms: int | None,
     home: str | None,
     wait: str,
     timeout_s: float,
@@ -79,18 +91,27 @@ def subscribe(
     Examples:
       branchline subscribe alice "type = 'flight' AND price < 500"
       branchline subscribe alice "origin LIKE 'M%'" --id to-madrid --wait accepted
+      branchline subscribe alice "origin = 'DUB'" --id this-hour --lease 1h
       branchline subscribe alice '{"type": ["flight"]}' --spelling eventbridge
       branchline subscribe --file subscriptions.jsonl
     """
     if path is not None:
         if name is not None:
             raise ConfigError("both NAME and --file were given", hint="give one of them")
-        requests, guessed = _read_file(path, home, spelling)
+        requests, guessed = _read_file(path, home, spelling, lease_ms)
     elif name is None or filter is None:
         raise ConfigError("NAME and FILTER are needed", hint='branchline subscribe alice "price < 100"')
     else:
         filter_ = Spelled.of(filter, spelling)
-        request = Request(Operation.SUBSCRIBE, name, subscription_id, home, filter_.spelling, filter)
+        request = Request(
+            Operation.SUBSCRIBE,
+            name,
+            subscription_id,
+            home,
+            filter_.spelling,
+            filter,
+            lease_ms=lease_ms,
+        )
         requests, guessed = [_checked(request, "subscribe")], [filter_] if filter_.guessed else []
     topics = make_topics(namespace)
     cluster = find_cluster(bootstrap, client_properties)
@@ -103,6 +124,44 @@ def subscribe(
 
     answers = ask(cluster, topics, requests, WAITS[wait], timeout_s, progress)
     if WAITS[wait] is None:
+        _tell_written(requests, as_json)
+    ctx.exit(_tell(requests, answers, as_json))
+
+
+@click.command(short_help="Begin a subscription's lease anew.")
+@click.argument("name")
+@cluster_options
+@click.option("--id", "subscription_id", default=DEFAULT_ID, show_default=True, help="Which subscription.")
+@lease_option
+@home_option
+@click.option("--no-wait", is_flag=True, help="Do not wait for the answer.")
+@timeout_option
+@json_option
+@click.pass_context
+def renew(
+    ctx: click.Context,
+    name: str,
+    bootstrap: str | None,
+    client_properties: str | None,
+    namespace: str,
+    subscription_id: str,
+    lease_ms: int | None,
+    home: str | None,
+    no_wait: bool,
+    timeout_s: float,
+    as_json: bool,
+) -> None:
+    """Begin the lease of a subscription of NAME anew, as long as it was or as --lease says.
+
+    \b
+    Example:
+      branchline renew alice --id this-hour --lease 2h
+    """
+    request = Request(Operation.RENEW, name, subscription_id, home, lease_ms=lease_ms)
+    requests = [_checked(request, "renew")]
+    cluster = find_cluster(bootstrap, client_properties)
+    answers = ask(cluster, make_topics(namespace), requests, None if no_wait else Status.RENEWED, timeout_s)
+    if no_wait:
         _tell_written(requests, as_json)
     ctx.exit(_tell(requests, answers, as_json))
 
@@ -174,6 +233,7 @@ def subscriptions(
                     "spelling": change.spelling,
                     "filter": change.filter,
                     "topic": topics.out(change.identity.subscriber),
+                    **({} if change.until_ms is None else {"until_ms": change.until_ms}),
                 }
             )
         return
@@ -182,11 +242,23 @@ def subscriptions(
         example = f'branchline subscribe {subscriber or "alice"} "price < 100"'
         click.echo(f"no subscriptions{whose}; add one with: {example}")
         return
-    rows = [(*change.identity[1:], change.identity.home, _in_one_line(change.filter)) for change in found]
-    click.echo(table(("SUBSCRIBER", "ID", "HOME", "FILTER"), rows))
+    rows = [
+        (*change.identity[1:], change.identity.home, _until(change), _in_one_line(change.filter))
+        for change in found
+    ]
+    click.echo(table(("SUBSCRIBER", "ID", "HOME", "UNTIL", "FILTER"), rows))
 
 
-def _read_file(path: Path, home: str | None, spelling: str | None) -> tuple[list[Request], list[Spelled]]:
+def _until(change: Subscribed) -> str:
+    """When the lease is over, to the second."""
+    if change.until_ms is None:
+        return "-"
+    return datetime.fromtimestamp(change.until_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _read_file(
+    path: Path, home: str | None, spelling: str | None, lease_ms: int | None
+) -> tuple[list[Request], list[Spelled]]:
     """The requests, and of their filters those whose spelling nobody says."""
     requests: list[Request] = []
     guessed: list[Spelled] = []
@@ -205,7 +277,8 @@ def _read_file(path: Path, home: str | None, spelling: str | None) -> tuple[list
             filter_ = Spelled.of(text, spelling)
             fields["spelling"] = filter_.spelling
             guessed += [filter_] if filter_.guessed else []
-        message = dump({"version": 1, "op": Operation.SUBSCRIBE, "home": home, **fields})
+        said = {"version": 1, "op": Operation.SUBSCRIBE, "home": home, "lease_ms": lease_ms}
+        message = dump({**said, **fields})
         request = _decoded(message, where)
         if request.operation is not Operation.SUBSCRIBE:
             raise ConfigError(f'{where}: "op" is not "subscribe"', hint="leave it out")

@@ -18,6 +18,7 @@ class Operation(StrEnum):
 
     SUBSCRIBE = "subscribe"
     UNSUBSCRIBE = "unsubscribe"
+    RENEW = "renew"
 
 
 class Identity(NamedTuple):
@@ -50,6 +51,8 @@ class Request:
     spelling: str = "sql"
     filter: str = ""
     request: str | None = None
+    lease_ms: int | None = None
+    """How long the subscription stands unless it is renewed; None for ever, or as long as before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,16 @@ class Subscribed:
     spelling: str
     filter: str
     requests: tuple[str, ...] = ()
+    revision: int = 0
+    """Raised when the home tells the same again, renews its lease, or is asked for what stands."""
+    lease_ms: int | None = None
+    until_ms: int | None = None
+    """When the lease is over, by the home's clock. Only the home acts on it."""
+
+    @property
+    def order(self) -> tuple[Number, int]:
+        """Of two changes of one subscription, the one with the higher order stands."""
+        return self.number, self.revision
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +84,14 @@ class Ended:
     number: Number
     at_ms: int
     requests: tuple[str, ...] = ()
+    expired: bool = False
+    """It ended because its lease was over."""
+    revision: int = 0
+
+    @property
+    def order(self) -> tuple[Number, int]:
+        """Of two changes of one subscription, the one with the higher order stands."""
+        return self.number, self.revision
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +114,19 @@ class Status(StrEnum):
     """Every broker has it: whatever is published from now on is owed."""
     REPLACED = "replaced"
     """The filter with this number no longer stands: a later one under the same id took its place."""
+    RENEWED = "renewed"
+    """The lease was extended."""
     ENDED = "ended"
+    EXPIRED = "expired"
+    """The lease was over, and with it the subscription has ended."""
     REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """The answer to the control message at `index` of the call that handled it."""
+    """The home's answer to a request: to the control message at `index` of the call, None if that is past."""
 
-    index: int
+    index: int | None
     status: Status
     subscriber: str | None
     id: str | None

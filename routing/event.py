@@ -4,7 +4,7 @@ Cost: a look-up for each attribute and a reading for each axis that is asked for
 that, each constraint is two comparisons.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from branchline.routing.covers import Cover
@@ -16,16 +16,26 @@ from branchline.routing.values import MISSING, Found, JsonValue
 
 
 class Event:
-    """An event's attributes, and what is known of them."""
+    """An event's attributes, and what is known of them.
 
-    __slots__ = ("_positions", "_values", "attributes", "residuals")
+    They may be given as a function, which is called when somebody looks at the event for the first time.
+    """
 
-    def __init__(self, attributes: Mapping[str, JsonValue]) -> None:
-        self.attributes = attributes
+    __slots__ = ("_attributes", "_positions", "_values", "residuals")
+
+    def __init__(self, attributes: Mapping[str, JsonValue] | Callable[[], Mapping[str, JsonValue]]) -> None:
+        self._attributes = attributes
         self.residuals = 0
         """How many residuals were evaluated for this event."""
         self._values: dict[Path, tuple[list[Found], bool]] = {}
         self._positions: dict[tuple[Path, Axis], list[Any]] = {}
+
+    @property
+    def attributes(self) -> Mapping[str, JsonValue]:
+        """All of them."""
+        if callable(self._attributes):
+            self._attributes = self._attributes()
+        return self._attributes
 
     def has_array(self, paths: Iterable[Path]) -> bool:
         """Whether one of the paths goes through an array or ends at one."""

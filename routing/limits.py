@@ -63,3 +63,12 @@ FILTER_MAX_CONSTRAINTS = 256
 
 FILTER_MAX_WILDCARDS = 32
 """Patterns in one filter that need a search over the text; 256 KiB of text take 30 ms for each at worst."""
+
+LEASE_MIN_MS = 1_000
+"""A lease shorter than this could end before it is in force."""
+
+LEASE_MAX_MS = 366 * 24 * 60 * 60 * 1000
+"""A lease longer than a year is none."""
+
+HOPS_MAX = 64
+"""Hops of one copy of an event: the distance falls with each, so more are a fault of ours."""

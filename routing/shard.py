@@ -1,47 +1,70 @@
 """The shard: the pure state machine that a router job runs S times side by side.
 
-Theory of operation. Every shard gets every control message and so holds all subscriptions; of the events
-it gets its share. One call of `handle` is one micro-batch: control first, one by one, then the events as
-one batch. What it returns depends on the arguments and on the state before, and on nothing else, so a
-replayed batch gives the same outputs. All shards make the same changes from the same control messages;
-only the leading shard (number 0) answers them, or each answer would be written S times.
+Theory of operation. Every shard gets every control message and every update of the Routing Tree, and so
+holds all that the brokers of its job know; of the events it gets its share. One call of `handle` is one
+micro-batch: updates, then control, one by one, then expiry, then the events as one batch. What it returns
+depends on the arguments and on the state before, and on nothing else, so a replayed batch gives the same
+outputs. All shards make the same changes from the same control messages; only the leading shard (number 0)
+writes what they cause, or each letter and ack would be written S times.
+
+The tree is there once, for all brokers; each broker sees it through its own places.
 
 State that survives is `ShardState`; `changed` in the outputs says what to add to its log. Folding the log
 gives the state again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from branchline.routing.codes import Code, Rejection
-from branchline.routing.compiling import Compiled, compile_filter
 from branchline.routing.control import (
     Ack,
     Change,
-    Ended,
-    Identity,
-    Number,
-    Operation,
     Request,
     Status,
     Subscribed,
 )
-from branchline.routing.limits import REQUESTS_REMEMBERED, SUBSCRIPTIONS_PER_SUBSCRIBER
-from branchline.routing.subscriptions import SubscriptionTable
-from branchline.routing.values import JsonValue
+from branchline.routing.overlay.broker import Arrival, Broker, Copy, Fact, Routed
+from branchline.routing.overlay.letters import Letter, Propose
+from branchline.routing.overlay.methods import DISSEMINATION, FORWARDING, Methods
+from branchline.routing.overlay.recording import to_record
+from branchline.routing.overlay.topology import Topology, founded
+from branchline.routing.prefix.trees import Trees
+from branchline.routing.prefix.updates import Snapshot, Update
+from branchline.routing.prefix.vocabulary import Fit
+
+Control: TypeAlias = Request | Propose | Letter
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Which brokers a router job serves, and how."""
+
+    brokers: tuple[str, ...]
+    topology: Topology | None = None
+    """The one that its brokers begin with; None for brokers that have yet to be told of one."""
+    cluster: str = "main"
+    methods: Methods = field(default_factory=Methods)
+
+
+def alone(name: str) -> Job:
+    """A job with one broker, which is all there is."""
+    return Job((name,), founded([name]))
 
 
 @dataclass(frozen=True, slots=True)
 class EventBatch:
-    """Events as columns: their attributes, and the one subscriber they are for, or None for all."""
+    """Events as columns: the brokers that they are at, and the arrivals."""
 
-    attributes: Sequence[Mapping[str, JsonValue]] = ()
-    only: Sequence[str | None] = ()
+    at: Sequence[str] = ()
+    arrivals: Sequence[Arrival] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """The event at this index of the batch is owed to the subscriber."""
+    """The event at this index of the call is owed to the subscriber."""
 
     event: int
     subscriber: str
@@ -57,11 +80,33 @@ class Undecided:
 
 
 @dataclass(frozen=True, slots=True)
-class ShardState:
-    """All that a shard must remember: the last number it gave, and its subscriptions as changes."""
+class Forwarded:
+    """The event at this index goes on to a neighbour of the broker that it was at."""
 
-    number: Number | None = None
-    changes: tuple[Change, ...] = ()
+    event: int
+    at: str
+    copy: Copy
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The event at this index could not go on; it is still owed to the scope."""
+
+    event: int
+    at: str
+    scope: int
+    rejection: Rejection
+
+
+@dataclass(frozen=True, slots=True)
+class ShardState:
+    """What a shard must remember: what it was told of the tree, and the facts of its brokers, in order."""
+
+    told: tuple[Update | Snapshot, ...] = ()
+    facts: tuple[tuple[str, Fact], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.told or self.facts)
 
 
 @dataclass(slots=True)
@@ -72,179 +117,215 @@ class Outputs:
     """To be added to the state's log; None if nothing changed."""
     subscribers: list[str] = field(default_factory=list)
     """Their topics must exist before anything else is written."""
-    filters: list[Change] = field(default_factory=list)
-    """To be recorded on `filters` before the acks. Leading shard only."""
+    filters: list[Change | Topology] = field(default_factory=list)
+    """To be recorded on `filters` before letters and acks. Leading shard only."""
+    letters: list[Letter] = field(default_factory=list)
+    """Leading shard only."""
+    released: list[Arrival] = field(default_factory=list)
+    """Events that were held, and have gone on; their indexes follow those of the batch."""
+    forwarded: list[Forwarded] = field(default_factory=list)
     deliveries: list[Delivery] = field(default_factory=list)
     undecided: list[Undecided] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
     acks: list[Ack] = field(default_factory=list)
     """Leading shard only."""
     unusable: list[tuple[int, Rejection]] = field(default_factory=list)
-    """Changes told by other brokers that this one cannot read, by index. Leading shard only."""
-    exact_checks: int = 0
-    """Filters evaluated."""
+    """Control that cannot be read or is for nobody here, by index. Leading shard only."""
+    counts: Counter[str] = field(default_factory=Counter)
+    due_ms: int | None = None
+    """When a lease may be over next: somebody should call then, even if there is nothing to handle."""
 
 
 class Shard:
-    """One broker's subscriptions, and its share of the events."""
+    """The brokers of a job, and its share of their events."""
 
-    def __init__(self, broker: str, index: int, state: Sequence[ShardState] = ()) -> None:
-        self._broker = broker
+    def __init__(self, job: Job, index: int, state: Iterable[ShardState] = ()) -> None:
+        self._job = job
         self._leads = index == 0
-        self._number: Number | None = None
-        self._table = SubscriptionTable()
+        methods = job.methods
+        self.trees = Trees(methods.parts, methods.height, methods.kept_versions)
+        self.brokers = {
+            name: Broker(
+                name,
+                FORWARDING[methods.forwarding](methods, self.trees),
+                DISSEMINATION[methods.dissemination](),
+                paper_delivery=methods.paper_delivery,
+            )
+            for name in sorted(job.brokers)
+        }
+        if job.topology is not None:
+            for broker in self.brokers.values():
+                broker.restore([job.topology])
         for part in state:
-            self._number = part.number
-            for change in part.changes:
-                self._table.apply(change)
-
-    @property
-    def table(self) -> SubscriptionTable:
-        """The subscriptions, for reading."""
-        return self._table
+            for told in part.told:
+                self.trees.apply(told)
+            for name, fact in part.facts:
+                self.brokers[name].restore([fact])
 
     def state(self) -> ShardState:
         """The whole state as one value: what a snapshot holds."""
-        return ShardState(self._number, tuple(self._table.changes()))
+        facts = [(name, fact) for name, broker in self.brokers.items() for fact in broker.facts()]
+        return ShardState(tuple(self.trees.told()), tuple(facts))
 
     def handle(
         self,
         now_ms: int,
-        control: Sequence[Request | Change],
+        updates: Sequence[Update | Snapshot],
+        control: Sequence[Control],
         events: EventBatch,
     ) -> Outputs:
-        """Handle one micro-batch: control one by one, then the events."""
+        """Handle one micro-batch."""
         outputs = Outputs()
-        changes: list[Change] = []
-        if control:
-            # Only in a call with control, which all shards get: so they all forget in the same one.
-            for forgotten in self._table.forgettable(now_ms):
-                self._table.apply(forgotten)
-                changes.append(forgotten)
-        for index, message in enumerate(control):
-            if isinstance(message, Request):
-                change, acks = self._answer(now_ms, index, message)
-                outputs.acks += acks
-            else:
-                change = message
-            if change is None:
-                continue
-            applied = self._table.apply(change)
-            if isinstance(applied, Rejection):
-                outputs.unusable.append((index, applied))
-            elif applied:
-                changes.append(change)
-                if change.identity.home == self._broker and self._number is not None:
-                    # Told of an own subscription by others: our next number must be above it.
-                    self._number = max(self._number, change.number)
-        if changes:
-            outputs.changed = ShardState(self._number, tuple(changes))
-            outputs.subscribers = sorted(
-                {change.identity.subscriber for change in changes if isinstance(change, Subscribed)}
-            )
-            outputs.filters = changes
+        told = [each for each in updates if self._apply(each, outputs)]
+        facts = self._control(now_ms, control, outputs)
+        facts += self._route(events, outputs)
+        changed = ShardState(tuple(told), tuple(facts))
+        outputs.changed = changed or None
         if not self._leads:
-            outputs.filters, outputs.acks, outputs.unusable = [], [], []
-        self._match(events, outputs)
+            outputs.filters, outputs.letters, outputs.acks, outputs.unusable = [], [], [], []
+        due = [broker.home.due_ms() for broker in self.brokers.values()]
+        outputs.due_ms = min((each for each in due if each is not None), default=None)
         return outputs
 
     def describe(self) -> str:
-        """The shard's subscriptions, for people."""
-        return self._table.describe()
+        """The shard's brokers, for people."""
+        return "\n".join(broker.describe() for broker in self.brokers.values())
 
-    def _match(self, events: EventBatch, outputs: Outputs) -> None:
-        checks_before = self._table.checks
-        for index, (attributes, only) in enumerate(zip(events.attributes, events.only, strict=True)):
-            for subscriber, rejection in self._table.match(attributes, only).items():
-                if rejection is None:
-                    outputs.deliveries.append(Delivery(index, subscriber))
-                else:
-                    outputs.undecided.append(Undecided(index, subscriber, rejection))
-        outputs.exact_checks = self._table.checks - checks_before
+    def _apply(self, told: Update | Snapshot, outputs: Outputs) -> bool:
+        fit = self.trees.apply(told)
+        outputs.counts[f"updates_{fit.name.lower()}"] += 1
+        return fit in (Fit.APPLIED, Fit.INCOMPLETE)
 
-    def _answer(self, now_ms: int, index: int, request: Request) -> tuple[Change | None, list[Ack]]:
-        """What the home makes of a request: the change, if any, and the answers."""
-        identity = Identity(request.home or self._broker, request.subscriber, request.id)
+    # Control
 
-        def ack(
-            status: Status,
-            number: Number | None = None,
-            rejection: Rejection | None = None,
-            note: str | None = None,
-        ) -> Ack:
-            return Ack(index, status, *identity[1:], identity.home, number, request.request, rejection, note)
+    def _control(self, now_ms: int, control: Sequence[Control], outputs: Outputs) -> list[tuple[str, Fact]]:
+        newest = max((each.topology.order for each in self.brokers.values() if each.topology), default=None)
+        if control:
+            for broker in self.brokers.values():
+                broker.begin(now_ms)
+        for index, message in enumerate(control):
+            match message:
+                case Request():
+                    self._ask(now_ms, index, message, outputs)
+                case Propose():
+                    self._propose(now_ms, index, message, outputs)
+                case Letter():
+                    wrong = self._read(now_ms, message)
+                    if wrong is not None:
+                        outputs.unusable.append((index, wrong))
+        facts: list[tuple[str, Fact]] = []
+        for name, broker in self.brokers.items():
+            broker.finish(now_ms, leads=self._leads)
+            said = broker.said()
+            facts += [(name, fact) for fact in said.facts]
+            outputs.letters += said.letters
+            outputs.acks += said.acks
+        outputs.filters = to_record(self.brokers, facts, newest)
+        outputs.subscribers = sorted(
+            {
+                change.identity.subscriber
+                for change in outputs.filters
+                if isinstance(change, Subscribed) and change.identity.home in self.brokers
+            }
+        )
+        return facts
 
-        def standing(known: Subscribed | Ended) -> list[Ack]:
-            if isinstance(known, Ended):
-                return [ack(Status.ENDED, known.number)]
-            note = _worth_knowing(known)
-            return [ack(status, known.number, note=note) for status in (Status.ACCEPTED, Status.IN_FORCE)]
+    def _ask(self, now_ms: int, index: int, request: Request, outputs: Outputs) -> None:
+        home = self._home_of(request)
+        if isinstance(home, Broker):
+            home.ask(now_ms, index, request)
+        elif home is not None:
+            name = request.home or min(self.brokers)
+            named = (request.subscriber, request.id, name)
+            outputs.acks.append(Ack(index, Status.REFUSED, *named, None, request.request, home))
 
-        if identity.home != self._broker:
-            reason = f"no broker {identity.home!r} here; this one is {self._broker!r}"
-            return None, [ack(Status.REFUSED, rejection=Rejection(Code.HOME_UNKNOWN, reason))]
-        known = self._table.find(identity)
-        if known and request.request is not None and request.request in known.requests:
-            return None, standing(known)
-        refusal = self._check(identity, request, known)
-        if refusal:
-            return None, [ack(Status.REFUSED, rejection=refusal)]
-        if known and _asks_for_what_stands(request, known):
-            return None, standing(known)
-
-        number = self._next_number(now_ms)
-        requests = known.requests if known else ()
-        if request.request is not None:
-            requests = (*requests, request.request)[-REQUESTS_REMEMBERED:]
-        if request.operation is Operation.UNSUBSCRIBE:
-            ended = Ended(identity, number, now_ms, requests)
-            return ended, standing(ended)
-        subscribed = Subscribed(identity, number, request.spelling, request.filter, requests)
-        acks = standing(subscribed)
-        if isinstance(known, Subscribed):
-            acks.insert(0, ack(Status.REPLACED, known.number))
-        return subscribed, acks
-
-    def _check(
-        self, identity: Identity, request: Request, known: Subscribed | Ended | None
-    ) -> Rejection | None:
-        if request.operation is Operation.UNSUBSCRIBE:
-            if known is None:
-                return Rejection(
-                    Code.SUBSCRIPTION_UNKNOWN,
-                    f"subscriber {identity.subscriber!r} has no subscription {identity.id!r}",
-                )
+    def _home_of(self, request: Request) -> Broker | Rejection | None:
+        """The broker that answers; a refusal, if nobody else would say it; None if another job answers."""
+        topology, speaks = self._speaking()
+        if request.home in self.brokers:
+            named = self.brokers[request.home]
+            if named.topology is not None and named.topology.member(named.name) is not None:
+                return named
+            return Rejection(Code.HOME_UNKNOWN, f"the broker {named.name!r} is not in the topology")
+        here = [member for member in topology.members if member.cluster == self._job.cluster]
+        if request.home is None and len(here) == 1:
+            return self.brokers.get(here[0].name)
+        if not speaks or not topology.members:
             return None
-        if not isinstance(known, Subscribed):
-            count = self._table.count(identity.subscriber)
-            if count >= SUBSCRIPTIONS_PER_SUBSCRIBER:
-                return Rejection(
-                    Code.SUBSCRIPTIONS_TOO_MANY,
-                    f"subscriber {identity.subscriber!r} has {count} subscriptions; "
-                    f"the limit is {SUBSCRIPTIONS_PER_SUBSCRIBER}",
-                )
-        compiled = compile_filter(request.spelling, request.filter)
-        return compiled if isinstance(compiled, Rejection) else None
+        names = ", ".join(repr(member.name) for member in here)
+        if request.home is None:
+            return Rejection(Code.HOME_MISSING, f"this cluster has several brokers; name one of {names}")
+        member = topology.member(request.home)
+        if member is None:
+            return Rejection(Code.HOME_UNKNOWN, f"no broker {request.home!r}; this cluster has {names}")
+        if member.cluster != self._job.cluster:
+            reason = f"the broker {member.name!r} is on the cluster {member.cluster!r}; ask there"
+            return Rejection(Code.HOME_UNKNOWN, reason)
+        return None
 
-    def _next_number(self, now_ms: int) -> Number:
-        if self._number is None:
-            # A new life of this home starts above whatever an earlier one may have left in the table.
-            highest = self._table.highest_number()
-            self._number = Number(max(now_ms, highest.incarnation + 1 if highest else 0), 0)
-        self._number = Number(self._number.incarnation, self._number.counter + 1)
-        return self._number
+    def _speaking(self) -> tuple[Topology, bool]:
+        """The newest topology here, and whether this job speaks for its cluster where nobody is named."""
+        known = [broker.topology for broker in self.brokers.values() if broker.topology is not None]
+        topology = max(known, key=lambda each: each.order, default=Topology(0, ()))
+        return topology, self._speaks_under(topology)
+
+    def _speaks_under(self, topology: Topology) -> bool:
+        here = [member for member in topology.members if member.cluster == self._job.cluster]
+        return not here or here[0].name in self.brokers
+
+    def _propose(self, now_ms: int, index: int, propose: Propose, outputs: Outputs) -> None:
+        newest, speaks = self._speaking()
+        topology = newest
+        if not topology.members:
+            # The first one that this job hears of: whoever it makes speak for the cluster answers.
+            topology = propose.topology
+            speaks = self._speaks_under(topology)
+        served = [member.name for member in topology.members if member.name in self.brokers]
+        if not speaks or not served:
+            return
+        name = served[0]
+        wrong = self.brokers[name].propose(now_ms, propose.topology, newest if newest.members else None)
+        status = Status.REFUSED if wrong else Status.ACCEPTED
+        outputs.acks.append(Ack(index, status, None, None, name, None, propose.request, wrong))
+
+    def _read(self, now_ms: int, letter: Letter) -> Rejection | None:
+        broker = self.brokers.get(letter.to)
+        if broker is None:
+            return Rejection(Code.HOME_UNKNOWN, f"no broker {letter.to!r} here")
+        return broker.read(now_ms, letter.sender, letter.body)
+
+    # Events
+
+    def _route(self, events: EventBatch, outputs: Outputs) -> list[tuple[str, Fact]]:
+        for name, broker in self.brokers.items():
+            for arrival in broker.release():
+                outputs.released.append(arrival)
+                self._routed(len(events.at) + len(outputs.released) - 1, name, arrival, outputs)
+        for index, (name, arrival) in enumerate(zip(events.at, events.arrivals, strict=True)):
+            self._routed(index, name, arrival, outputs)
+        return [(name, fact) for name, broker in self.brokers.items() for fact in broker.said().facts]
+
+    def _routed(self, index: int, name: str, arrival: Arrival, outputs: Outputs) -> None:
+        broker = self.brokers[name]
+        routed = broker.route(arrival)
+        if routed.held:
+            broker.hold(arrival)
+        if routed.refused is not None:
+            outputs.refused.append(Refused(index, name, routed.scope, routed.refused))
+        outputs.forwarded += [Forwarded(index, name, copy) for copy in routed.copies]
+        outputs.deliveries += [Delivery(index, subscriber) for subscriber in routed.deliveries]
+        outputs.undecided += [
+            Undecided(index, subscriber, why) for subscriber, why in routed.undecided.items()
+        ]
+        _count(routed, outputs.counts)
 
 
-def _worth_knowing(subscribed: Subscribed) -> str | None:
-    compiled = compile_filter(subscribed.spelling, subscribed.filter)
-    if isinstance(compiled, Compiled) and compiled.always:
-        return "this filter matches every event"
-    return None
-
-
-def _asks_for_what_stands(request: Request, known: Subscribed | Ended) -> bool:
-    if request.operation is Operation.UNSUBSCRIBE:
-        return isinstance(known, Ended)
-    return isinstance(known, Subscribed) and (known.spelling, known.filter) == (
-        request.spelling,
-        request.filter,
-    )
+def _count(routed: Routed, counts: Counter[str]) -> None:
+    counts["visits"] += not routed.held
+    counts["held"] += routed.held
+    counts["content_matches"] += routed.content_matches
+    counts["afresh_matches"] += routed.afresh_matches
+    counts["exact_checks"] += routed.exact_checks
+    counts["refuted"] += routed.refuted
+    counts["retired_homes"] += routed.retired
+    counts["older_walks"] += routed.found is not None and routed.found.older > 0

@@ -1,20 +1,18 @@
-"""The table of subscriptions: which stand, which have ended, and which an event matches.
+"""The table of subscriptions: which stand, and which have ended.
 
 It is the fold of the changes applied to it, in whatever order they come: per subscription the change
-with the highest number stands. Matching asks every compiled filter, O(filters) an event; indexes will
-stand in front of it, and this stays as what they must agree with.
+with the highest order stands. Who is interested in an event is asked of a forwarding method, which is told of
+every change here.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from branchline.routing.codes import Rejection
 from branchline.routing.compiling import Compiled, compile_filter
 from branchline.routing.control import Change, Ended, Forgotten, Identity, Number, Subscribed
-from branchline.routing.event import Event
 from branchline.routing.limits import ENDED_REMEMBERED_MS
-from branchline.routing.values import JsonValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +24,13 @@ class Subscription:
 
 
 class SubscriptionTable:
-    """Subscriptions by identity, each with the highest number seen."""
+    """Subscriptions by identity, each with the highest order seen."""
 
     def __init__(self, changes: Iterable[Change] = ()) -> None:
         self._in_force: dict[Identity, Subscription] = {}
         self._ended: dict[Identity, Ended] = {}
-        self._per_subscriber: Counter[str] = Counter()
-        self.checks = 0
-        """Filters evaluated so far: a count for statistics, no part of the state."""
+        self._homes: dict[str, Counter[str]] = {}
+        """For each subscriber, how many subscriptions it has at which homes."""
         for change in changes:
             self.apply(change)
 
@@ -45,9 +42,14 @@ class SubscriptionTable:
         subscription = self._in_force.get(identity)
         return subscription.change if subscription else self._ended.get(identity)
 
-    def count(self, subscriber: str) -> int:
-        """How many subscriptions of the subscriber are in force."""
-        return self._per_subscriber[subscriber]
+    def compiled(self, identity: Identity) -> Compiled | None:
+        """The filter of a subscription that stands."""
+        subscription = self._in_force.get(identity)
+        return subscription.filter if subscription else None
+
+    def homes(self, subscriber: str) -> Counter[str]:
+        """At which homes the subscriber has subscriptions, and how many."""
+        return self._homes.get(subscriber, Counter())
 
     def changes(self) -> Iterator[Subscribed | Ended]:
         """Changes that build an equal table: what a snapshot holds."""
@@ -56,7 +58,7 @@ class SubscriptionTable:
         yield from self._ended.values()
 
     def apply(self, change: Change) -> Rejection | bool:
-        """Obey the change; False if its number is not above the last seen, a rejection if unreadable."""
+        """Obey the change; False if its order is not above the last seen, a rejection if unreadable."""
         known = self.find(change.identity)
         if isinstance(change, Forgotten):
             # Forgetting carries the end's own number: it undoes exactly that end, nothing later.
@@ -64,7 +66,7 @@ class SubscriptionTable:
                 return False
             self._drop(change.identity)
             return True
-        if known is not None and change.number <= known.number:
+        if known is not None and change.order <= known.order:
             return False
         if isinstance(change, Ended):
             self._drop(change.identity)
@@ -75,41 +77,18 @@ class SubscriptionTable:
             return compiled
         self._drop(change.identity)
         self._in_force[change.identity] = Subscription(change, compiled)
-        self._per_subscriber[change.identity.subscriber] += 1
+        self._homes.setdefault(change.identity.subscriber, Counter())[change.identity.home] += 1
         return True
 
     def forgettable(self, now_ms: int) -> list[Forgotten]:
         """The ends that have been remembered long enough, oldest first."""
         due = [ended for ended in self._ended.values() if ended.at_ms + ENDED_REMEMBERED_MS <= now_ms]
-        return [Forgotten(each.identity, each.number) for each in sorted(due, key=lambda each: each.at_ms)]
+        return [Forgotten(each.identity, each.number) for each in sorted(due, key=_when)]
 
-    def match(
-        self, attributes: Mapping[str, JsonValue], only: str | None = None
-    ) -> dict[str, Rejection | None]:
-        """The subscribers that are owed the event, each once.
-
-        A subscriber comes with a rejection if none of its filters matched and one could not be
-        evaluated. With `only`, nobody else is looked at.
-        """
-        owed: dict[str, Rejection | None] = {}
-        event = Event(attributes)
-        for identity, subscription in self._in_force.items():
-            subscriber = identity.subscriber
-            if only is not None and subscriber != only:
-                continue
-            if subscriber in owed and owed[subscriber] is None:
-                continue
-            self.checks += 1
-            verdict = subscription.filter.matches(event)
-            if isinstance(verdict, Rejection):
-                owed[subscriber] = verdict
-            elif verdict:
-                owed[subscriber] = None
-        return owed
-
-    def highest_number(self) -> Number | None:
-        """The highest number of any subscription known."""
-        return max((change.number for change in self.changes()), default=None)
+    def highest_number(self, home: str) -> Number | None:
+        """The highest number of any subscription known of a home."""
+        own = (change.number for change in self.changes() if change.identity.home == home)
+        return max(own, default=None)
 
     def describe(self) -> str:
         """The table for people, a line for each subscription, sorted."""
@@ -124,6 +103,13 @@ class SubscriptionTable:
     def _drop(self, identity: Identity) -> None:
         self._ended.pop(identity, None)
         if self._in_force.pop(identity, None) is not None:
-            self._per_subscriber[identity.subscriber] -= 1
-            if not self._per_subscriber[identity.subscriber]:
-                del self._per_subscriber[identity.subscriber]
+            homes = self._homes[identity.subscriber]
+            homes[identity.home] -= 1
+            if not homes[identity.home]:
+                del homes[identity.home]
+                if not homes:
+                    del self._homes[identity.subscriber]
+
+
+def _when(ended: Ended) -> tuple[int, Identity]:
+    return ended.at_ms, ended.identity

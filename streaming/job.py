@@ -3,7 +3,8 @@
 A batch that fails, because Kafka went away or a worker died, fails the query; it is started again from its
 checkpoint, after a pause that grows. What can never go well (state of another layout, failure after failure
 without one batch done) ends the job with an error that says what to do. Once a second at most, and now and
-then when idle, the job writes what it did to `stats`, from which `branchline status` reads.
+then when idle, the job writes what it did to `stats`, from which `branchline status` reads. An idle query
+runs no batch; so when a lease may be over, the job asks for one with a tick on `control`.
 """
 
 import contextlib
@@ -24,7 +25,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from branchline.kafka.admin import list_topics
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import BranchlineError, CheckpointDiffers, ClusterUnreachable, JobFailed
-from branchline.kafka.messages import FORMAT_VERSION, dump
+from branchline.kafka.fields import FORMAT_VERSION, dump
+from branchline.kafka.messages import encode_tick
 from branchline.kafka.topics import Topics
 from branchline.streaming.router import RouterConfig, start_router
 from branchline.streaming.state import LayoutDiffers
@@ -36,6 +38,9 @@ HEARTBEAT_EVERY_S = 5.0
 RETRY_FIRST_S, RETRY_MOST_S = 1.0, 30.0
 FAILURES_MOST = 10
 """Failures in a row, without a batch done in between, after which the job gives up."""
+
+TICK_EVERY_S = 10.0
+"""How often, at most, a batch is asked for because a lease may be over."""
 
 STOP_DEADLINE_S = 15.0
 """How long a stop waits for the batch in progress."""
@@ -56,7 +61,7 @@ class RouterJob:
         self._report = report
         self._read_log = f"read {log}" if log is not None else "read Spark's log"
         self._producer = config.cluster.producer(linger_ms=5, message_timeout_ms=20_000)
-        self._stats_topic = Topics(config.namespace).stats
+        self._topics = Topics(config.namespace)
         self._counts: Counter[str] = Counter()
         self._batches = 0
         self._batch_ms: int | None = None
@@ -65,6 +70,9 @@ class RouterJob:
         self._positions: dict[str, dict[str, int]] = {}
         """The next offset of each partition that the query reads, by topic."""
         self._told = (0.0, "", -1)
+        self._due_ms: int | None = 0
+        """When a lease may be over next. Until the leading shard has said so, it may be at once."""
+        self._ticked_s = time.monotonic()
         self._started: Event | None = None
 
     def run(self, stop: Event, started: Event | None = None) -> None:
@@ -125,6 +133,7 @@ class RouterJob:
             self._started.set()
         while query.isActive and not stop.wait(0.25):
             self._tell(query, "running")
+            self._tick()
         if query.isActive:
             self._finish_batch(query)
             self._look(query)
@@ -152,10 +161,20 @@ class RouterJob:
     def _observe(self, batch: int, shards: list[dict[str, int]]) -> None:
         self._batches += 1
         for counts in shards:
+            due_ms = counts.pop("due_ms", None)
             if counts.pop("shard") == 0:
                 self._subscriptions = counts["subscriptions"]
+                self._due_ms = due_ms
             del counts["subscriptions"]
             self._counts.update(counts)
+
+    def _tick(self) -> None:
+        """Ask for a batch if a lease may be over, however quiet it is."""
+        due = self._due_ms is not None and time.time() * 1000 >= self._due_ms
+        if due and time.monotonic() - self._ticked_s >= TICK_EVERY_S:
+            self._ticked_s = time.monotonic()
+            self._producer.produce(self._topics.control, encode_tick(), f"router/{self._config.broker}")
+            self._producer.poll(0)
 
     def _look(self, query: StreamingQuery) -> None:
         """Remember how far the query is, for what is told after it has ended too."""
@@ -190,7 +209,7 @@ class RouterJob:
             "counts": dict(self._counts),
             "positions": self._positions,
         }
-        self._producer.produce(self._stats_topic, dump(message), f"router/{self._config.broker}")
+        self._producer.produce(self._topics.stats, dump(message), f"router/{self._config.broker}")
         self._producer.poll(0)
 
 

@@ -54,13 +54,15 @@ class RouterOperator(StatefulProcessor):
         is_control = frame["kind"] == Kind.CONTROL
         intake = read_batch(self._topics, _records(frame[is_control]), _records(frame[~is_control]))
         shard = self._store.take(self._broker, index)
-        outputs = shard.handle(now_ms, intake.control, intake.events())
+        outputs = shard.handle(now_ms, [], intake.control, intake.events())
         self._store.save(self._broker, index, shard, outputs.changed)
         counts = {
             "shard": index,
-            "subscriptions": len(shard.table),
+            "subscriptions": len(shard.brokers[self._broker].table),
             **count(intake, outputs, leads=index == 0),
         }
+        if outputs.due_ms is not None:
+            counts["due_ms"] = outputs.due_ms
         yield from _frames(dispatch(self._topics, self._broker, index == 0, now_ms, intake, outputs), counts)
 
     def close(self) -> None:

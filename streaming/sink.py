@@ -18,11 +18,12 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from branchline.kafka import headers as bl
 from branchline.kafka.admin import create_topics
 from branchline.kafka.cluster import Cluster
-from branchline.kafka.dead_letters import encode_dead_letter, owed_to
+from branchline.kafka.dead_letters import encode_dead_letter, owed_to, owed_to_scope
 from branchline.kafka.dispatch import Step
-from branchline.kafka.record import Headers, Record
-from branchline.kafka.topics import OUT, Topics
+from branchline.kafka.record import Headers, Place, Record
+from branchline.kafka.topics import BROKER, OUT, Topics
 from branchline.routing.codes import Code, Rejection
+from branchline.routing.prefix.header import decode
 from branchline.streaming.columns import COUNTS, NO_HEADERS, unpack_headers
 
 SUMMARY = "summary string"
@@ -91,13 +92,14 @@ def sink(cluster: Cluster, namespace: str) -> Callable[[Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """A delivery that its topic did not take, and why."""
+    """A delivery, or a copy for a neighbour, that its topic did not take, and why."""
 
     topic: str
     key: bytes | None
     value: bytes | None
     headers: Headers
-    delivery: str
+    delivery: str | None
+    """The delivery's id; None for a copy."""
     code: int | None
     reason: str
 
@@ -158,7 +160,7 @@ class _Writer:
         self, topic: str, key: bytes | None, value: bytes | None, headers: Headers, delivery: str | None
     ) -> None:
         record = (topic, key, value, headers)
-        if delivery is None:
+        if delivery is None and self._topics.kind(topic) is not BROKER:
             self._produce(*record, self._report_fatal)
         elif topic in self._no_topic:
             self._refused.append(_Refusal(*record, delivery, None, self._no_topic[topic]))
@@ -193,7 +195,7 @@ class _Writer:
         key: bytes | None,
         value: bytes | None,
         headers: Headers,
-        delivery: str,
+        delivery: str | None,
         error: KafkaError | None,
         message: Message | None,
     ) -> None:
@@ -209,12 +211,10 @@ class _Writer:
             self._failure = f"{message.topic() if message else 'a record'}: {error.str()}"
 
     def _divert(self, refusal: _Refusal) -> None:
-        found = bl.read_delivery_id(refusal.delivery)
-        assert found is not None, "our own ids read back"
-        origin, subscriber = found
+        origin, owed = _owed(refusal)
         rejection = Rejection(Code.OUTPUT_REFUSED, f"{refusal.topic} refused the record: {refusal.reason}")
         record = Record(origin, refusal.key, refusal.value, refusal.headers)
-        letter = encode_dead_letter(record, rejection, owed_to(subscriber))
+        letter = encode_dead_letter(record, rejection, owed)
         self._produce(self._topics.dead_letters, *letter, self._report_fatal)
         self.diverted += 1
 
@@ -231,8 +231,22 @@ class _Writer:
     def _create_topics(self) -> None:
         if not self._to_create:
             return
-        wanted, self._to_create = dict.fromkeys(self._to_create, OUT), []
+        wanted = {topic: self._topics.kind(topic) or OUT for topic in self._to_create}
+        self._to_create = []
         self._no_topic |= create_topics(self._cluster, wanted)
+
+
+def _owed(refusal: _Refusal) -> tuple[Place, str]:
+    """Where the event of a refused record was published, and to whom it is still owed."""
+    if refusal.delivery is not None:
+        found = bl.read_delivery_id(refusal.delivery)
+        assert found is not None, "our own ids read back"
+        return found[0], owed_to(found[1])
+    origin = bl.read_place(bl.text(refusal.headers, bl.ORIGIN) or "")
+    (prefix,) = bl.values(refusal.headers, bl.PREFIX)
+    header = decode(prefix or b"")
+    assert origin is not None and header is not None, "our own copies read back"
+    return origin, owed_to_scope(header.scope)
 
 
 def _headers(cell: str, delivery: str | None) -> Headers:

@@ -9,20 +9,18 @@ which worker a shard lands on, and a replay writes the same bytes.
 """
 
 import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
-from branchline.kafka.messages import change_fields, change_from_fields, dump
-from branchline.routing.control import Number
-from branchline.routing.shard import Shard, ShardState
+from branchline.routing.shard import Shard, ShardState, alone
+from branchline.streaming.facts import pack, unpack
 
-LAYOUT_VERSION = 1
-"""Of everything below. Raise it with any change that an older or newer program could not read."""
+LAYOUT_VERSION = 2
+"""Of everything below, and of what `facts.py` packs. Raise it with any change that an older or newer program
+could not read."""
 
 CHUNK_BYTES = 512 * 1024
 """A snapshot's chunk: large cells move at full speed, one of a hundred megabytes would take gigabytes."""
@@ -81,7 +79,7 @@ class ShardStore:
         self._taken = self._read_meta()
         if warm is not None and warm[0] == self._taken.token:
             return warm[1]
-        return Shard(broker, index, list(self._parts()))
+        return Shard(alone(broker), index, list(self._parts()))
 
     def save(self, broker: str, index: int, shard: Shard, changed: ShardState | None) -> None:
         """Append what a batch changed since the shard was taken, and keep it warm."""
@@ -120,18 +118,3 @@ class ShardStore:
             yield unpack(snapshot)
         for (entry,) in self._log.get():
             yield unpack(bytes(entry))
-
-
-def pack(state: ShardState) -> bytes:
-    """A log entry, or a whole snapshot, as bytes."""
-    return dump({"number": state.number, "changes": [change_fields(change) for change in state.changes]})
-
-
-def unpack(entry: bytes) -> ShardState:
-    """The inverse of `pack`."""
-    fields: dict[str, Any] = json.loads(entry)
-    number = fields.get("number")
-    return ShardState(
-        Number(*number) if number is not None else None,
-        tuple(change_from_fields(change) for change in fields["changes"]),
-    )

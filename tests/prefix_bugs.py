@@ -5,10 +5,10 @@ from collections import Counter
 import pytest
 
 from branchline.routing.filters import Filter
-from branchline.routing.prefix.forwarding import Forwarder, PartPrefix
 from branchline.routing.prefix.matching import Entries
 from branchline.routing.prefix.places import Owner, Places
 from branchline.routing.prefix.tree import ROOT, Tree
+from branchline.routing.prefix.trees import PartPrefix, Trees
 from branchline.routing.prefix.updates import Version
 from branchline.routing.prefix.vocabulary import Changes, Vocabulary
 
@@ -53,8 +53,8 @@ def walk_unknown_versions(patch: pytest.MonkeyPatch) -> None:
                 found.append((path[level], level))
         return found
 
-    def follow(self: Forwarder, part: int, told: PartPrefix) -> list[tuple[int, int]]:
+    def follow(self: Trees, part: int, told: PartPrefix) -> list[tuple[int, int]]:
         return passing_over(self.vocabularies[part].tree, told.entries, told.version.clock)
 
     patch.setattr(Vocabulary, "knows", knows)
-    patch.setattr(Forwarder, "_follow", follow)
+    patch.setattr(Trees, "follow", follow)

@@ -11,17 +11,20 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any
 
-from prefix_scripts import ARRAYS, EVENTS, Script, Step, is_true
+from prefix_scripts import ARRAYS, EVENTS, Just, Script, Step, is_true
 
 from branchline.routing.compiling import Compiled
 from branchline.routing.event import Event
+from branchline.routing.filters import Filter
 from branchline.routing.prefix.delivering import decide
-from branchline.routing.prefix.forwarding import Forwarder, Prefix
+from branchline.routing.prefix.forwarding import Forwarder
 from branchline.routing.prefix.header import Header, decode, encode
 from branchline.routing.prefix.inserting import descend
 from branchline.routing.prefix.optimizer import Optimizer
+from branchline.routing.prefix.trees import Prefix, Trees
 from branchline.routing.prefix.updates import NO_VERSION, Snapshot, Update, part_of
-from branchline.routing.prefix.vocabulary import Fit
+from branchline.routing.prefix.views import edges_at
+from branchline.routing.prefix.vocabulary import Fit, Vocabulary
 
 HOMES = {("home", number) for number in range(3)}
 IN_FLIGHT = 3
@@ -30,6 +33,11 @@ IN_FLIGHT = 3
 def home(owner: int) -> tuple[str, int]:
     """The home of a subscription: several have the same."""
     return "home", owner % len(HOMES)
+
+
+def beside_at(vocabulary: Vocabulary, clock: int) -> set[tuple[int, Filter]]:
+    """The filters beside the tree at a clock."""
+    return {(n, each.filter) for n, each in vocabulary.numbered.items() if each.lived(clock)}
 
 
 @dataclass
@@ -53,7 +61,7 @@ class Broker:
             del self.held[owner]
 
     def expected(self, told: Update) -> Fit:
-        known = self.forwarder.vocabularies[told.part].version
+        known = self.forwarder.trees.vocabularies[told.part].version
         if told.version <= known:
             return Fit.OLD
         first = known == NO_VERSION and told.version.clock == 1
@@ -69,7 +77,8 @@ class Run:
         """What came to pass, for tests that ask whether anything did."""
         self.optimizer = Optimizer(1, script.settings)
         self.brokers = [
-            Broker(Forwarder(script.settings.parts, height, script.keep), height) for height in script.heights
+            Broker(Forwarder(Trees(script.settings.parts, height, script.keep)), height)
+            for height in script.heights
         ]
         self.flights: deque[tuple[Prefix, dict[str, Any]]] = deque(maxlen=IN_FLIGHT)
         self._now_ms = 0
@@ -163,23 +172,23 @@ class Run:
     def _read(self, broker: Broker) -> None:
         told = broker.told.popleft()
         if isinstance(told, Snapshot):
-            fit = broker.forwarder.apply(told)
+            fit = broker.forwarder.trees.apply(told)
             assert fit in (Fit.OLD, Fit.INCOMPLETE, Fit.APPLIED), fit
         else:
             expected = broker.expected(told)
-            fit = broker.forwarder.apply(told)
+            fit = broker.forwarder.trees.apply(told)
             assert fit is expected, (told, fit)
             broker.read.append(told)
         self.seen[fit.name] += 1
-        vocabulary = broker.forwarder.vocabularies[told.part]
+        vocabulary = broker.forwarder.trees.vocabularies[told.part]
         if fit is Fit.APPLIED:
             assert (vocabulary.version, vocabulary.digest) == (told.version, told.digest)
 
     def _repeat(self, broker: Broker, told: Update) -> None:
         if broker.expected(told) is Fit.OLD:
-            vocabulary = broker.forwarder.vocabularies[told.part]
+            vocabulary = broker.forwarder.trees.vocabularies[told.part]
             before = vocabulary.digest, vocabulary.describe(), broker.forwarder.places[told.part].describe()
-            assert broker.forwarder.apply(told) is Fit.OLD
+            assert broker.forwarder.trees.apply(told) is Fit.OLD
             assert before == (
                 vocabulary.digest,
                 vocabulary.describe(),
@@ -237,7 +246,7 @@ class Run:
         if not found.afresh:
             blind = broker.forwarder.find(prefix, Event({}))
             assert (blind.certain - HOMES, blind.doubtful - HOMES) == (found.certain, found.doubtful)
-        wanted = {owner for owner in broker.held if owner % 2}
+        wanted = Just(owner for owner in broker.held if owner % 2)
         some = broker.forwarder.find(prefix, Event(attributes), wanted)
         assert owed & wanted <= some.certain | some.doubtful <= wanted
         assert some.certain <= covered
@@ -246,12 +255,26 @@ class Run:
         self.seen["certain"] += bool(found.certain)
         self.seen["doubtful"] += bool(found.doubtful)
 
+    def _check_told(self, broker: Broker) -> None:
+        """What a broker was told, as it would be written down, makes trees that are the same."""
+        trees = broker.forwarder.trees
+        again = Trees(len(trees.vocabularies), broker.height, self.script.keep)
+        for told in trees.told():
+            again.apply(told)
+        for one, other in zip(trees.vocabularies, again.vocabularies, strict=True):
+            assert (one.version, one.digest, one.clocks()) == (other.version, other.digest, other.clocks())
+            for clock in one.clocks():
+                assert {*edges_at(one.tree, clock)} == {*edges_at(other.tree, clock)}
+                for each in (one, other):
+                    assert beside_at(each, clock) == beside_at(one, clock)
+            assert one._pieces == other._pieces
+
     def _check_places(self, broker: Broker) -> None:
         """In every version that is kept every filter has the place that it would get in it now."""
         filters = {each for compiled in broker.held.values() for each in compiled.cover}
         for filter_ in filters:
             part = part_of(filter_, len(broker.forwarder.places))
-            vocabulary, places = broker.forwarder.vocabularies[part], broker.forwarder.places[part]
+            vocabulary, places = broker.forwarder.trees.vocabularies[part], broker.forwarder.places[part]
             for clock in vocabulary.clocks():
                 number = vocabulary.number_of(filter_, clock)
                 stops = descend(vocabulary.tree, vocabulary.view(clock), filter_) or []
@@ -270,10 +293,12 @@ class Run:
             while broker.control:
                 broker.hear(*broker.control.popleft())
             broker.told += self.optimizer.snapshots()
+            self._check_told(broker)
             while broker.told:
                 self._read(broker)
             self._check_places(broker)
-        digests = {tuple(v.digest for v in broker.forwarder.vocabularies) for broker in self.brokers}
+            self._check_told(broker)
+        digests = {tuple(v.digest for v in broker.forwarder.trees.vocabularies) for broker in self.brokers}
         assert len(digests) == 1, "all have the same tree"
         for attributes in (*EVENTS[self._owners % 7 :: 29], *ARRAYS[-2:], {"a": "abc"}):
             for broker in self.brokers:
@@ -307,11 +332,11 @@ class Run:
                 self._read(broker)
             assert not broker.held
             for places, vocabulary in zip(
-                broker.forwarder.places, broker.forwarder.vocabularies, strict=True
+                broker.forwarder.places, broker.forwarder.trees.vocabularies, strict=True
             ):
                 assert len(places) == 0
                 assert not places.describe()
                 assert not any(vars(places)[name] for name in ("_owners", "_stands", "_at", "_outstanding"))
                 assert vocabulary.tree.nodes == 0
                 assert vocabulary.digest == 0
-            assert not any(map(len, broker.forwarder._beside))
+            assert not any(map(len, broker.forwarder.trees._beside))

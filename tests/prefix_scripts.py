@@ -19,6 +19,7 @@ from branchline.routing.event import Event
 from branchline.routing.expression import Anything
 from branchline.routing.filters import Constraint, Contains, Contradiction, Filter, Range, conjoin
 from branchline.routing.intervals import HIGHEST, LOWEST, Interval, after, before, text_before
+from branchline.routing.prefix.forwarding import Found
 from branchline.routing.prefix.optimizer import Settings
 from branchline.routing.values import Kind
 
@@ -195,3 +196,10 @@ def seeded(seed: int, length: int = 40) -> Script:
 
 some_filters: st.SearchStrategy[Filter] = st.sampled_from([_mixed(random.Random(n)) for n in range(400)])
 """Filters from a pool, which is quicker than drawing each of them."""
+
+
+class Just(frozenset[Any]):
+    """These owners alone are wanted; it is enough when all of them are certain."""
+
+    def enough(self, found: Found) -> bool:
+        return self <= found.certain

@@ -112,6 +112,10 @@ class Site:
         request = Request(Operation.UNSUBSCRIBE, subscriber, id)
         return ask(self.cluster, self.topics, [request], Status.ENDED, 60)[0]
 
+    def renew(self, subscriber: str, id: str = "default", lease_ms: int | None = None) -> Answer:
+        request = Request(Operation.RENEW, subscriber, id, lease_ms=lease_ms)
+        return ask(self.cluster, self.topics, [request], Status.RENEWED, 60)[0]
+
     def read(self, topic: str) -> list[Record]:
         self.flush()
         return list(read_to_end(self.cluster, topic, hint=""))

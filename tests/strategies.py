@@ -41,6 +41,7 @@ from branchline.routing.expression import (
     SingleConstraint,
 )
 from branchline.routing.instants import Instant
+from branchline.routing.limits import LEASE_MIN_MS
 from branchline.routing.patterns import containing, ending, exactly, like_pattern, starting
 from branchline.routing.values import JsonValue, Kind, Literal, Operator
 
@@ -182,15 +183,22 @@ subscription_ids = st.sampled_from(("default", "x"))
 filter_texts = st.sampled_from(FILTERS)
 
 
+some_leases = st.sampled_from((None, None, LEASE_MIN_MS, 60_000, LEASE_MIN_MS - 1))
+"""Mostly for ever; some that are over soon, and one that is too short."""
+
+
 def identities(homes: tuple[str, ...] = BROKERS) -> st.SearchStrategy[Identity]:
     return st.builds(Identity, st.sampled_from(homes), subscribers, subscription_ids)
 
 
 def requests(
-    home: str | None = None, filters: st.SearchStrategy[str] = filter_texts
+    home: str | None = None,
+    filters: st.SearchStrategy[str] = filter_texts,
+    leases: st.SearchStrategy[int | None] | None = None,
 ) -> st.SearchStrategy[Request]:
     """Requests that often meet: few subscribers, few subscriptions, few request ids."""
     request_ids = st.none() | st.sampled_from(REQUEST_IDS)
+    leases = some_leases if leases is None else leases
     return st.one_of(
         st.builds(
             Request,
@@ -200,6 +208,7 @@ def requests(
             st.just(home),
             filter=filters,
             request=request_ids,
+            lease_ms=leases,
         ),
         st.builds(
             Request,
@@ -208,6 +217,15 @@ def requests(
             subscription_ids,
             st.just(home),
             request=request_ids,
+        ),
+        st.builds(
+            Request,
+            st.just(Operation.RENEW),
+            subscribers,
+            subscription_ids,
+            st.just(home),
+            request=request_ids,
+            lease_ms=leases,
         ),
     )
 
@@ -225,9 +243,10 @@ def changes(
     """Changes of all three kinds; without `forgetting`, of the two whose order does not matter."""
     identities = any_identity if identities is None else identities
     asked = st.lists(st.sampled_from(REQUEST_IDS), max_size=3).map(tuple)
+    times = st.integers(0, 2**50) if at_ms is None else at_ms
     lasting = st.one_of(
-        st.builds(Subscribed, identities, numbers, st.just("sql"), filters, asked),
-        st.builds(Ended, identities, numbers, st.integers(0, 2**50) if at_ms is None else at_ms, asked),
+        st.builds(Subscribed, identities, numbers, st.just("sql"), filters, asked, st.integers(0, 2)),
+        st.builds(Ended, identities, numbers, times, asked, st.booleans(), st.integers(0, 2)),
     )
     return lasting | st.builds(Forgotten, identities, numbers) if forgetting else lasting
 
@@ -247,6 +266,8 @@ foreign_headers: st.SearchStrategy[Headers] = st.lists(
     st.tuples(st.sampled_from(("trace", "größe", "", "BL-id", "x-bl-id")) | texts, contents), max_size=4
 ).map(lambda headers: tuple(header for header in headers if not header[0].startswith("bl-")))
 forged_headers: st.SearchStrategy[Headers] = st.lists(
-    st.tuples(st.sampled_from(("bl-id", "bl-origin", "bl-only", "bl-owed", "bl-code", "bl-")), contents),
+    st.tuples(
+        st.sampled_from(("bl-id", "bl-origin", "bl-only", "bl-prefix", "bl-owed", "bl-code", "bl-")), contents
+    ),
     max_size=3,
 ).map(tuple)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from branchline.kafka import asking, dead_letters, headers, messages
+from branchline.kafka import asking, dead_letters, headers, letters, messages
 from branchline.kafka.dispatch import count
 from branchline.kafka.events import Event, Mode, decode_event
 from branchline.kafka.intake import Intake
@@ -16,7 +16,10 @@ from branchline.routing import limits
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Operation, Request, Status
 from branchline.routing.evaluate import evaluate
-from branchline.routing.shard import EventBatch, Outputs, Shard
+from branchline.routing.overlay import topology
+from branchline.routing.overlay.letters import Body, Letter, Propose
+from branchline.routing.overlay.topology import fault, founded
+from branchline.routing.shard import EventBatch, Outputs, Shard, alone
 from branchline.routing.spellings import read_filter
 
 ROOT = Path(__file__).parent.parent
@@ -82,8 +85,13 @@ def topic_row(kind: TopicKind) -> list[str]:
 def test_every_limit_is_documented_with_its_number() -> None:
     """The table of limits has every limit with the number it has in the code, and no other row."""
     known = {name: value for name, value in vars(limits).items() if name.isupper()}
-    known["REQUEST_ID_MAX_CHARS"] = messages.REQUEST_ID_MAX_CHARS
-    known["KEY_MAX_BYTES"] = dead_letters.KEY_MAX_BYTES
+    for module, names in (
+        (messages, ("REQUEST_ID_MAX_CHARS", "LETTER_MAX_BYTES", "LETTER_MAX_FIELDS")),
+        (dead_letters, ("KEY_MAX_BYTES",)),
+        (letters, ("REPORT_PIECE",)),
+        (topology, ("TOPOLOGY_NUMBER_MAX", "BROKER_NUMBER_MAX", "LINK_COST_MAX")),
+    ):
+        known |= {name: getattr(module, name) for name in names}
     assert {name: cells[0] for name, cells in table("limit").items()} == {
         name: str(value) for name, value in known.items()
     }
@@ -113,7 +121,7 @@ def test_example_requests_decode(example: str) -> None:
     request = messages.decode_request(example.encode())
     assert isinstance(request, Request)
     if request.operation is Operation.SUBSCRIBE:
-        outputs = Shard("main", 0).handle(1, [request], EventBatch())
+        outputs = Shard(alone("main"), 0).handle(1, [], [request], EventBatch())
         assert [ack.status for ack in outputs.acks] == [Status.ACCEPTED, Status.IN_FORCE]
 
 
@@ -122,9 +130,47 @@ def test_example_requests_show_every_operation_and_field() -> None:
     shown = [json.loads(example) for example in examples("request")]
     assert {fields["op"] for fields in shown} == {operation.value for operation in Operation}
     assert table("field").keys() == set().union(*shown)
-    for operation, fields in messages._REQUEST_FIELDS.items():
-        listed = {name for name, cells in table("field").items() if cells[0] in ("both", f"`{operation}`")}
-        assert listed == fields
+    for operation, fields in messages.REQUEST_FIELDS.items():
+        places = {name: cells[0] for name, cells in table("field").items()}
+        assert fields == {
+            name for name, where in places.items() if where == "all" or f"`{operation}`" in where
+        }
+
+
+@pytest.mark.parametrize("example", examples("topology"))
+def test_example_topologies_are_taken(example: str) -> None:
+    """Every example of a topology is a control message, and can follow the one of a single broker."""
+    propose = messages.decode_control(example.encode())
+    assert isinstance(propose, Propose)
+    assert json.loads(messages.encode_proposal(propose)) == json.loads(example)
+    assert fault(propose.topology, founded(["main"])) is None
+
+
+@pytest.mark.parametrize("example", examples("letter"))
+def test_example_letters_are_written_as_shown(example: str) -> None:
+    """Every example of a letter is read, and written again as it stands."""
+    letter = letters.decode_letter("main", example.encode())
+    assert isinstance(letter, Letter)
+    ((key, value),) = letters.encode_letter(letter)
+    assert (key, json.loads(value)) == (letter.sender.encode(), json.loads(example))
+
+
+def test_every_kind_of_letter_is_documented() -> None:
+    """The table of states has exactly what can be told, and nearly each has an example."""
+    listed = {state for row in table("state") for state in row.split(", ")}
+    assert listed == {kind.__name__.lower() for kind in Body.__args__}  # type: ignore[attr-defined]
+    assert listed - {json.loads(example)["state"] for example in examples("letter")} == {"subscribed"}
+
+
+def test_every_field_of_a_change_is_documented() -> None:
+    """The table of a change's fields has exactly those that a record on `filters` can have."""
+    listed = {field for row in table("change field") for field in row.split(", ")}
+    assert listed == messages.CHANGE_FIELDS["subscribed"] | messages.CHANGE_FIELDS["ended"]
+
+
+def test_every_header_of_a_copy_is_documented() -> None:
+    """The table of a copy's headers has exactly those that are believed on `broker.<broker>`."""
+    assert table("its header").keys() == {headers.ORIGIN, headers.ONLY, headers.PREFIX}
 
 
 @pytest.mark.parametrize("example", [*examples("ack"), *examples("ack refused")])
@@ -144,7 +190,7 @@ def test_example_refusal_is_what_the_home_answers() -> None:
     shown = json.loads(example)
     (text,) = re.findall(r"cannot be read, here `([^`]+)`", MESSAGES)
     request = Request(Operation.SUBSCRIBE, "alice", "default", filter=text, request=shown["request"])
-    (ack,) = Shard("main", 0).handle(1, [request], EventBatch()).acks
+    (ack,) = Shard(alone("main"), 0).handle(1, [], [request], EventBatch()).acks
     place = Place(PLACE.topic, 0, shown["place"]["offset"], 0)
     assert json.loads(messages.encode_ack(ack, place, shown["at_ms"])) == shown
 

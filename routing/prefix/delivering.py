@@ -5,7 +5,7 @@ the event if its filter has no residual or the residual is true; a doubtful one 
 matches. `paper` delivery checks nothing: it shows what prefix forwarding alone lets through.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 
 from branchline.routing.codes import Rejection
@@ -25,18 +25,35 @@ class Owed:
     """Filters that were evaluated on the event."""
 
 
-def decide(found: Found, filters: Mapping[Owner, Compiled], event: Event, *, paper: bool = False) -> Owed:
-    """Of the owners found, those whose filter matches."""
+def decide(
+    found: Found,
+    filters: Mapping[Owner, Compiled],
+    event: Event,
+    *,
+    paper: bool = False,
+    alike: Callable[[Owner], Hashable] | None = None,
+) -> Owed:
+    """Of the owners found, those whose filter matches.
+
+    Of owners that are alike it is enough if one matches: once that is known, no other one is evaluated. Those
+    are taken in their order, so that as much is evaluated whoever asks.
+    """
     owed = Owed()
-    for owner in found.certain | found.doubtful:
-        compiled = filters[owner]
-        if paper or (owner in found.certain and compiled.exact):
-            owed.owners.add(owner)
+    certain = {owner for owner in found.certain if filters[owner].exact}
+    owed.owners = found.certain | found.doubtful if paper else certain
+    if paper:
+        return owed
+    others = (found.certain | found.doubtful) - certain
+    done = set(map(alike, certain)) if alike else set()
+    for owner in sorted(others, key=str) if alike else others:
+        if alike and alike(owner) in done:
             continue
         owed.checks += 1
-        verdict = compiled.matches(event)
+        verdict = filters[owner].matches(event)
         if isinstance(verdict, Rejection):
             owed.undecided[owner] = verdict
         elif verdict:
             owed.owners.add(owner)
+            if alike:
+                done.add(alike(owner))
     return owed

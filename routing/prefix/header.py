@@ -2,6 +2,7 @@
 
     version      1 byte: 1
     flags        1 byte: 1 if the event has arrays
+    hops         how many links this copy has crossed
     topology     number of the topology that the scope was divided under
     scope        the homes that this copy still answers for: a bit set, length first
     parts        count, then for each: flags (1 cut by height, 2 more numbers than travel), incarnation,
@@ -17,10 +18,11 @@ them. Whoever gets None matches the event afresh, so a damaged header costs time
 """
 
 import zlib
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from branchline.routing.prefix.forwarding import PartPrefix, Prefix
 from branchline.routing.prefix.matching import Entries
+from branchline.routing.prefix.trees import PartPrefix, Prefix
 from branchline.routing.prefix.updates import Version
 from branchline.routing.prefix.varints import put
 
@@ -39,6 +41,7 @@ class Header(NamedTuple):
     prefix: Prefix
     scope: int = 0
     topology: int = 0
+    hops: int = 0
 
 
 def encode(header: Header) -> bytes:
@@ -61,18 +64,16 @@ def decode(data: bytes) -> Header | None:
     return header if _encode(header) == data else None
 
 
-def _ever_smaller(prefix: Prefix) -> "list[Prefix]":
+def _ever_smaller(prefix: Prefix) -> Iterator[Prefix]:
     """The prefix, then without numbers, then cut ever lower: each finds what the one before it does."""
-    made = [prefix]
+    yield prefix
     fewer = tuple(
         PartPrefix(part.version, part.entries, (), part.cut, part.many or bool(part.numbers))
         for part in prefix.parts
     )
     deepest = max((level for part in fewer for level, _ in part.entries), default=0)
     for height in range(deepest, -1, -1):
-        parts = tuple(_cut(part, height) for part in fewer)
-        made.append(Prefix(parts, prefix.arrays))
-    return made
+        yield Prefix(tuple(_cut(part, height) for part in fewer), prefix.arrays)
 
 
 def _cut(part: PartPrefix, height: int) -> PartPrefix:
@@ -81,8 +82,9 @@ def _cut(part: PartPrefix, height: int) -> PartPrefix:
 
 
 def _encode(header: Header) -> bytes:
-    prefix, scope, topology = header
+    prefix, scope, topology, hops = header
     out = bytearray([FORMAT_VERSION, _ARRAYS if prefix.arrays else 0])
+    put(out, hops)
     put(out, topology)
     bits = scope.to_bytes((scope.bit_length() + 7) // 8, "little")
     put(out, len(bits))
@@ -141,12 +143,13 @@ class _Reader:
         if self._byte() != FORMAT_VERSION:
             raise _Damaged
         flags = self._byte()
+        hops = self._number()
         topology = self._number()
         scope = int.from_bytes(self._bytes(self._number()), "little")
         parts = tuple(self._part() for _ in range(self._count()))
         if self._at != len(self._data):
             raise _Damaged
-        return Header(Prefix(parts, bool(flags & _ARRAYS)), scope, topology)
+        return Header(Prefix(parts, bool(flags & _ARRAYS)), scope, topology, hops)
 
     def _part(self) -> PartPrefix:
         flags = self._byte()

@@ -26,8 +26,16 @@ from branchline.routing.covers import Cover
 from branchline.routing.describing import describe_filter
 from branchline.routing.filters import Filter
 from branchline.routing.prefix.inserting import Stop, descend
-from branchline.routing.prefix.tree import ROOT, Edge, Tree, describe_tree
-from branchline.routing.prefix.updates import Snapshot, Update, Version, digest_of_numbered, part_of
+from branchline.routing.prefix.tree import ROOT, Tree, describe_tree
+from branchline.routing.prefix.updates import (
+    Snapshot,
+    Update,
+    Version,
+    digest_of_numbered,
+    in_pieces,
+    part_of,
+)
+from branchline.routing.prefix.views import edges_at
 from branchline.routing.prefix.weights import Weights
 
 
@@ -289,29 +297,9 @@ class _Part:
     def snapshot(self) -> list[Snapshot]:
         """The version last told, in pieces, the first one even if it is empty."""
         told = self._told
-        shape = self.tree.at(told.version.clock)
-        edges: list[Edge] = []
-        pending = [ROOT]
-        while pending:
-            children = shape.children(pending.pop())
-            here = [edge for _, siblings in sorted(children.items()) for edge in siblings]
-            edges += map(self.tree.edge, here)
-            pending += [self.tree.child(edge) for edge in reversed(here)]
+        edges = edges_at(self.tree, told.version.clock)
         size = self._settings.snapshot_edges
-        things: list[Edge | tuple[int, Filter]] = [*edges, *told.overflow.items()]
-        pieces = [things[start : start + size] for start in range(0, len(things), size)] or [[]]
-        return [
-            Snapshot(
-                self.index,
-                told.version,
-                told.digest,
-                place,
-                len(pieces),
-                tuple(each for each in piece if isinstance(each, Edge)),
-                tuple(each for each in piece if not isinstance(each, Edge)),
-            )
-            for place, piece in enumerate(pieces)
-        ]
+        return in_pieces(self.index, told.version, told.digest, edges, told.overflow.items(), size)
 
     def describe(self) -> str:
         """The tree of now, a line for each node, indented by its level, and the filters beside it."""

@@ -28,15 +28,11 @@ from typing import TypeAlias
 
 from branchline.routing.describing import describe_filter
 from branchline.routing.filters import Filter
-from branchline.routing.prefix.inserting import descend
 from branchline.routing.prefix.tree import ALIVE
-from branchline.routing.prefix.vocabulary import Changes, Vocabulary
+from branchline.routing.prefix.vocabulary import Changes, Vocabulary, Where
 
 Owner: TypeAlias = Hashable
 """Whoever is interested: a home, a neighbour, a subscription."""
-
-Where: TypeAlias = int
-"""A node, or the complement of an overflow number, so that one dictionary finds both."""
 
 
 @dataclass(slots=True, eq=False)
@@ -136,17 +132,7 @@ class Places:
 
     def _stand(self, filter_: Filter, clock: int) -> None:
         """Give the filter its places from this clock on, which is the highest that it has any in."""
-        vocabulary = self._vocabulary
-        number = vocabulary.number_of(filter_, clock)
-        if number is not None:
-            wanted = {~number: True}
-        else:
-            stops = descend(vocabulary.tree, vocabulary.view(clock), filter_)
-            assert stops is not None, "descending is not bounded here"
-            wanted = {}
-            for stop in stops:
-                # Two pieces may stop at one node: it is exact there only if all of them end there.
-                wanted[stop.node] = not stop.left and wanted.get(stop.node, True)
+        wanted = dict(self._vocabulary.places(filter_, clock))
         stands = self._stands[filter_]
         for stand in stands:
             if stand.until == ALIVE:

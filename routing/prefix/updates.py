@@ -52,6 +52,31 @@ class Snapshot:
     numbered: tuple[tuple[int, Filter], ...]
 
 
+def in_pieces(
+    part: int,
+    version: Version,
+    digest: int,
+    edges: Iterable[Edge],
+    numbered: Iterable[tuple[int, Filter]],
+    size: int,
+) -> list[Snapshot]:
+    """A whole version as pieces of so many things, the first one even if it is empty."""
+    things: list[Edge | tuple[int, Filter]] = [*edges, *numbered]
+    pieces = [things[start : start + size] for start in range(0, len(things), size)] or [[]]
+    return [
+        Snapshot(
+            part,
+            version,
+            digest,
+            place,
+            len(pieces),
+            tuple(each for each in piece if isinstance(each, Edge)),
+            tuple(each for each in piece if not isinstance(each, Edge)),
+        )
+        for place, piece in enumerate(pieces)
+    ]
+
+
 def digest_of_numbered(numbered: Iterable[tuple[int, Filter]]) -> int:
     """A number of 128 bits for the filters beside a tree, whatever their order."""
     return reduce(xor, (stable_hash((number, *map(plain, filter_))) for number, filter_ in numbered), 0)

@@ -7,7 +7,7 @@ a list made from the edges that lived then, once.
 from typing import TYPE_CHECKING
 
 from branchline.routing.describing import describe_constraint
-from branchline.routing.prefix.edges import ROOT
+from branchline.routing.prefix.edges import ROOT, Edge
 from branchline.routing.prefix.siblings import Children, in_order
 
 if TYPE_CHECKING:
@@ -44,3 +44,16 @@ def describe_tree(tree: "Tree", shape: "Tree | View") -> list[str]:
         below = [(tree.child(edge), level + 1) for edge in in_order(shape.children(node))]
         pending += reversed(below)
     return lines
+
+
+def edges_at(tree: "Tree", version: int) -> list[Edge]:
+    """The edges of the tree as it was at a version that is still kept, each after the one above it."""
+    shape = View(tree, version)
+    edges: list[Edge] = []
+    pending = [ROOT]
+    while pending:
+        children = shape.children(pending.pop())
+        here = [edge for _, siblings in sorted(children.items()) for edge in siblings]
+        edges += map(tree.edge, here)
+        pending += [tree.child(edge) for edge in reversed(here)]
+    return edges

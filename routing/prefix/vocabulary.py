@@ -11,11 +11,24 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import reduce
 from operator import xor
+from typing import TypeAlias
 
 from branchline.routing.describing import describe_filter
 from branchline.routing.filters import Filter
+from branchline.routing.prefix.inserting import descend
 from branchline.routing.prefix.tree import ALIVE, Edge, Tree, View, describe_tree, edge_hash
-from branchline.routing.prefix.updates import NO_VERSION, Snapshot, Update, Version, digest_of_numbered
+from branchline.routing.prefix.updates import (
+    NO_VERSION,
+    Snapshot,
+    Update,
+    Version,
+    digest_of_numbered,
+    in_pieces,
+)
+from branchline.routing.prefix.views import edges_at
+
+Where: TypeAlias = int
+"""A node, or the complement of an overflow number, so that one dictionary finds both."""
 
 KEPT_VERSIONS = 4
 """Versions in which events may still be on their way."""
@@ -70,6 +83,9 @@ class Vocabulary:
         self._digest_beside = 0
         self._views: dict[int, View] = {}
         self._pieces: dict[int, Snapshot] = {}
+        self._updates: list[Update] = []
+        """Those that led from the oldest version that is kept to the newest."""
+        self._standing: dict[int, dict[Filter, dict[Where, bool]]] = {}
 
     def clocks(self) -> range:
         """The clocks of the versions that can be asked for, of this life of the optimizer."""
@@ -103,6 +119,40 @@ class Vocabulary:
                 return number
         return None
 
+    def places(self, filter_: Filter, clock: int) -> dict[Where, bool]:
+        """Where the filter stands in the tree as it was at a clock, and whether exactly there.
+
+        Brokers that share a vocabulary ask for the same, so it is remembered for as long as the version is.
+        """
+        known = self._standing.setdefault(clock, {})
+        if filter_ not in known:
+            known[filter_] = self._place(filter_, clock)
+        return known[filter_]
+
+    def _place(self, filter_: Filter, clock: int) -> dict[Where, bool]:
+        number = self.number_of(filter_, clock)
+        if number is not None:
+            return {~number: True}
+        stops = descend(self.tree, self.view(clock), filter_)
+        assert stops is not None, "descending is not bounded here"
+        found: dict[Where, bool] = {}
+        for stop in stops:
+            # Two pieces may stop at one node: it is exact there only if all of them end there.
+            found[stop.node] = not stop.left and found.get(stop.node, True)
+        return found
+
+    def told(self) -> list[Update | Snapshot]:
+        """What leads an empty vocabulary to this one: the oldest version that is kept, and all after it."""
+        told: list[Update | Snapshot] = []
+        if self._oldest or (self.version != NO_VERSION and not self._updates):
+            clock = self._oldest
+            version = Version(self.version.incarnation, clock)
+            edges = edges_at(self.tree, clock)
+            numbered = [(n, each.filter) for n, each in self.numbered.items() if each.lived(clock)]
+            digest = reduce(xor, map(edge_hash, edges), digest_of_numbered(numbered))
+            told += in_pieces(self.part, version, digest, edges, numbered, max(len(edges), 1) + len(numbered))
+        return [*told, *self._updates, *self._pieces.values()]
+
     def apply(self, update: Update) -> tuple[Fit, Changes]:
         """Go on to the next version, if the update is that."""
         before, version = self.version, update.version
@@ -123,6 +173,7 @@ class Vocabulary:
         self._hang(update.born, version.clock)
         renamed = self._renumber(update, version.clock)
         self.version = version
+        self._updates.append(update)
         self._forget(max(self._oldest, version.clock - self._keep + 1))
         return Fit.APPLIED, Changes(frozenset(moved), frozenset(renamed))
 
@@ -150,6 +201,7 @@ class Vocabulary:
         self.version, self.tree, self._oldest, self._views = piece.version, fresh.tree, clock, {}
         self.numbered, self._numbers, self._ended = fresh.numbered, fresh._numbers, {}
         self._digest_beside = fresh._digest_beside
+        self._updates, self._standing = [], {}
         return Fit.APPLIED, Changes(everything=True)
 
     @property
@@ -214,6 +266,8 @@ class Vocabulary:
         self._oldest = oldest
         self.tree.forget(oldest)
         self._views = {clock: view for clock, view in self._views.items() if clock >= oldest}
+        self._standing = {clock: known for clock, known in self._standing.items() if clock >= oldest}
+        self._updates = [update for update in self._updates if update.version.clock > oldest]
         for clock in [clock for clock in self._ended if clock <= oldest]:
             for number in self._ended.pop(clock):
                 filter_ = self.numbered.pop(number).filter

@@ -16,13 +16,17 @@ from branchline.kafka.dead_letters import (
     decode_dead_letter,
     encode_dead_letter,
     owed_to,
+    owed_to_scope,
+    read_scope,
     retry_headers,
 )
-from branchline.kafka.intake import read_batch
+from branchline.kafka.intake import read_batch, received
 from branchline.kafka.record import Headers, Place, Record
 from branchline.kafka.topics import Topics
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.limits import EVENT_MAX_BYTES, EVENT_MAX_HEADER_BYTES, EVENT_MAX_HEADERS
+from branchline.routing.prefix.header import Header
+from branchline.routing.prefix.trees import UNMATCHED
 
 TOPICS = Topics()
 PLACE = Place("branchline.in.dublin", 3, 42, 1_700_000_000_000)
@@ -30,7 +34,13 @@ LETTER_PLACE = Place(TOPICS.dead_letters, 0, 5, 1_700_000_000_001)
 REJECTION = Rejection(Code.TOO_MANY_CHOICES, "größer als erlaubt")
 
 rejections = st.builds(Rejection, st.sampled_from(Code), our.texts.filter(bool))
-owed = st.just(OWES_NOTHING) | st.none().map(owed_to) | our.legal_names.map(owed_to)
+scopes = st.integers(1, 2**300)
+owed = st.one_of(
+    st.just(OWES_NOTHING),
+    st.just(owed_to(None)),
+    our.legal_names.map(owed_to),
+    scopes.map(owed_to_scope),
+)
 mixed_headers = st.tuples(our.forged_headers, our.foreign_headers, our.forged_headers).map(
     lambda parts: parts[0] + parts[1] + parts[2]
 )
@@ -123,15 +133,47 @@ def test_a_retried_event_arrives_as_it_was_published(
     intake = read_batch(TOPICS, [], [again])
     assert intake.bad_events == []
     (arrival,) = intake.arrivals
-    assert (arrival.origin, arrival.only) == (origin or record.place, subscriber)
-    assert (arrival.record.key, arrival.record.value) == (record.key, record.value)
-    assert bl.foreign(arrival.record.headers) == bl.foreign(record.headers)
+    content = received(arrival)
+    assert (content.origin, arrival.only, arrival.header) == (origin or record.place, subscriber, None)
+    assert (content.record.key, content.record.value) == (record.key, record.value)
+    assert bl.foreign(content.record.headers) == bl.foreign(record.headers)
+
+
+@given(records, scopes, st.none() | our.places)
+def test_what_is_owed_to_a_scope_arrives_for_that_scope(
+    record: Record, scope: int, origin: Place | None
+) -> None:
+    """It answers for just these homes, is matched by nobody yet, and waits for no topology."""
+    record = Record(record.place, b"key", record.value, record.headers)
+    read = letter(record, owed_to_scope(scope), origin)
+    again = Record(
+        Place(TOPICS.broker("dublin"), 0, 9, 2), read.record.key, read.record.value, retry_headers(read)
+    )
+    intake = read_batch(TOPICS, [], [again])
+    assert intake.bad_events == intake.bad_headers == []
+    (arrival,) = intake.arrivals
+    content = received(arrival)
+    assert arrival.header == Header(UNMATCHED, scope, 0, 0)
+    assert (content.origin, arrival.only) == (origin or record.place, None)
+    assert bl.foreign(content.record.headers) == bl.foreign(record.headers)
 
 
 def test_what_is_owed() -> None:
-    """The event to everybody, or to one subscriber."""
+    """The event to everybody, to one subscriber, or to the homes of a scope; to no home is nothing."""
     assert owed_to(None) == "event"
     assert owed_to("alice") == "subscriber:alice"
+    assert owed_to_scope(0b11010) == "scope:1a"
+    assert owed_to_scope(0) == OWES_NOTHING
+
+
+@pytest.mark.parametrize(
+    "owed",
+    ["scope:", "scope:0", "scope:01", "scope:1A", "scope:x", "scope:-1", "scope:٣", "scope", "", "all"],
+)
+def test_what_we_never_wrote_is_owed_to_nobody(owed: str) -> None:
+    """What is owed must read as we write it, or a retry would reach others than it should."""
+    assert read_scope(owed) is None
+    assert not letter(Record(PLACE, b"k", b"v"), owed).retryable
 
 
 @given(st.builds(Record, our.places, our.contents, our.contents, mixed_headers))

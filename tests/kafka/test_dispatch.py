@@ -11,16 +11,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from branchline.kafka import headers as bl
-from branchline.kafka.dead_letters import OWES_NOTHING, DeadLetter, decode_dead_letter, owed_to
+from branchline.kafka.dead_letters import (
+    OWES_NOTHING,
+    DeadLetter,
+    decode_dead_letter,
+    owed_to,
+    owed_to_scope,
+)
 from branchline.kafka.dispatch import Dispatch, Step, count, dispatch
-from branchline.kafka.intake import Intake, read_batch
-from branchline.kafka.messages import change_fields, dump, encode_change, encode_request
+from branchline.kafka.intake import Intake, read_batch, received
+from branchline.kafka.letters import encode_letter, encode_recorded
+from branchline.kafka.messages import encode_request, encode_tick
 from branchline.kafka.record import Headers, Place, Record
 from branchline.kafka.topics import Topics
 from branchline.routing.codes import Code
 from branchline.routing.control import Identity, Number, Operation, Request, Subscribed
-from branchline.routing.limits import ENDED_REMEMBERED_MS
-from branchline.routing.shard import Outputs, Shard
+from branchline.routing.limits import ENDED_REMEMBERED_MS, LEASE_MIN_MS
+from branchline.routing.overlay.letters import Body, Complete, Letter
+from branchline.routing.prefix.header import Header, decode, encode
+from branchline.routing.prefix.trees import UNMATCHED
+from branchline.routing.shard import Outputs, Shard, alone
 
 HOME = "dublin"
 TOPICS = Topics("a.b")
@@ -38,6 +48,8 @@ class Published:
     code: Code | None = None
     retried: bool = False
     only: str | None = None
+    prefix: bytes | None = None
+    """What came with it from a broker, readable or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +104,43 @@ retried_events = st.builds(
     st.just(True),
     st.none() | our.subscribers,
 )
-events = st.lists(good_events | good_events | broken_events | retried_events, max_size=5)
+damaged_events = st.builds(
+    Published,
+    keys,
+    documents,
+    our.foreign_headers,
+    retried=st.just(True),
+    only=st.none() | our.subscribers,
+    prefix=st.sampled_from([b"", b"nonsense", encode(Header(UNMATCHED, 1))[:-1]]),
+)
+passed_events = st.builds(
+    Published,
+    keys,
+    documents,
+    our.foreign_headers,
+    st.none() | st.just(Code.ORIGIN_INVALID),
+    retried=st.just(True),
+    prefix=st.integers(0, 3).map(lambda scope: encode(Header(UNMATCHED, scope, hops=1))),
+)
+every_event = st.one_of(
+    good_events, good_events, broken_events, retried_events, damaged_events, passed_events
+)
+events = st.lists(every_event, max_size=5)
 
 asked = our.requests() | our.requests(filters=st.sampled_from(our.BAD_FILTERS))
 other_changes = our.changes(
-    our.identities(("virginia",)), st.builds(Number, st.integers(1, 2), st.integers(0, 5))
+    our.identities(("virginia",)),
+    st.builds(Number, st.integers(1, 2), st.integers(0, 5)),
+    forgetting=False,
 )
+
+
+def letter(body: Body, sender: str = "virginia") -> bytes:
+    """The record that tells this to the home."""
+    ((_, value),) = encode_letter(Letter(HOME, sender, body))
+    return value
+
+
 control = st.lists(
     st.one_of(
         asked.map(lambda request: Told(TOPICS.control, encode_request(request))),
@@ -106,10 +149,10 @@ control = st.lists(
             lambda value: Told(TOPICS.control, value, Code.CONTROL_INVALID)
         ),
         st.just(Told(TOPICS.control, b'{"version":2}', Code.CONTROL_VERSION)),
-        other_changes.map(
-            lambda change: Told(TOPICS.link(HOME), dump({"version": 1, **change_fields(change)}))
-        ),
+        other_changes.map(lambda change: Told(TOPICS.link(HOME), letter(change))),
+        st.just(Told(TOPICS.link(HOME), letter(Complete()))),
         st.just(Told(TOPICS.link(HOME), b"{}", Code.CONTROL_VERSION)),
+        st.just(Told(TOPICS.control, encode_tick())),
     ),
     max_size=5,
 )
@@ -137,6 +180,8 @@ def event_record(at: tuple[int, int], published: Published) -> Record:
         headers += ((bl.ORIGIN, str(origin_of(at, published)).encode() if good else b"nowhere"),)
         if published.only is not None:
             headers += ((bl.ONLY, published.only.encode()),)
+        if published.prefix is not None:
+            headers += ((bl.PREFIX, published.prefix),)
     return Record(place_of(at, published), published.key, published.value, headers)
 
 
@@ -162,7 +207,7 @@ class Router:
     """S shards; each gets all control and, of the events, those whose index is given to it."""
 
     def __init__(self, shards: int = 1) -> None:
-        self._shards = [Shard(HOME, index) for index in range(shards)]
+        self._shards = [Shard(alone(HOME), index) for index in range(shards)]
         self._now_ms = NOW_MS
         self._batch = 0
 
@@ -192,7 +237,7 @@ class Router:
 
     def _run_shard(self, index: int, control: list[Record], events: list[Record]) -> Done:
         intake = read_batch(TOPICS, control, events)
-        outputs = self._shards[index].handle(self._now_ms, intake.control, intake.events())
+        outputs = self._shards[index].handle(self._now_ms, [], intake.control, intake.events())
         dispatches = list(dispatch(TOPICS, HOME, index == 0, self._now_ms, intake, outputs))
         return Done(intake, outputs, dispatches)
 
@@ -202,8 +247,10 @@ def deliveries(done: Done) -> list[Dispatch]:
 
 
 @given(batches)
-def test_topics_are_made_first_and_acks_come_last(script: list[Batch]) -> None:
-    """Steps never go back, and whatever is delivered goes to a topic made in this batch or before."""
+def test_topics_are_made_first_and_what_others_hear_comes_last(script: list[Batch]) -> None:
+    """Steps never go back: nobody is told or answered before all else is safely written; and whatever is
+    delivered goes to a topic made in this batch or before.
+    """
     router, made = Router(), set()
     for batch in script:
         (done,) = router.run(batch)
@@ -211,8 +258,37 @@ def test_topics_are_made_first_and_acks_come_last(script: list[Batch]) -> None:
         assert steps == sorted(steps)
         made |= {item.topic for item in done.dispatches if item.step is Step.CREATE}
         assert {item.topic for item in deliveries(done)} <= made
-        assert {item.topic for item in done.dispatches if item.step is Step.ACK} <= {TOPICS.acks}
-        assert all(item.step is Step.ACK for item in done.to(TOPICS.acks))
+        told = [item for item in done.dispatches if item.topic.startswith((TOPICS.acks, TOPICS.link("")))]
+        assert told == [item for item in done.dispatches if item.step is Step.ACK]
+
+
+def owes(event: Published) -> str:
+    """To whom an event that could not be read is still owed."""
+    header = decode(event.prefix) if event.prefix is not None else None
+    return owed_to(event.only) if header is None else owed_to_scope(header.scope)
+
+
+@given(batches)
+def test_what_comes_damaged_from_a_broker_is_matched_afresh(script: list[Batch]) -> None:
+    """A prefix that cannot be read costs a dead letter that owes nothing, and never an event."""
+    with_damage, without = Router(), Router()
+    for number, batch in enumerate(script, 1):
+        (done,) = with_damage.run(batch)
+        repaired = [
+            replace(event, prefix=None) if event.prefix and decode(event.prefix) is None else event
+            for event in batch.events
+        ]
+        (same,) = without.run(replace(batch, events=repaired))
+        assert [(item.topic, item.value, item.id) for item in deliveries(done)] == [
+            (item.topic, item.value, item.id) for item in deliveries(same)
+        ]
+        told = [letter for letter in done.letters() if letter.code == Code.HEADER_INVALID]
+        assert {letter.owed for letter in told} <= {OWES_NOTHING}
+        assert Counter((letter.place, letter.record.value) for letter in told) == Counter(
+            (origin_of((number, at), event), event.value)
+            for at, event in enumerate(batch.events)
+            if event.prefix is not None and decode(event.prefix) is None
+        )
 
 
 @given(batches)
@@ -224,10 +300,10 @@ def test_every_bad_event_has_one_dead_letter(script: list[Batch]) -> None:
         expected = Counter(
             (origin_of((number, at), event), event.code, event.key, event.value, bl.foreign(event.headers))
             for at, event in enumerate(batch.events)
-            if event.code is not None
+            if event.code is not None and owes(event) != OWES_NOTHING
         )
         undecided = {
-            (done.intake.arrivals[item.event].origin, owed_to(item.subscriber))
+            (received(done.intake.arrivals[item.event]).origin, owed_to(item.subscriber))
             for item in done.outputs.undecided
         }
         letters = [letter for letter in done.letters() if letter.owed != OWES_NOTHING]
@@ -238,6 +314,15 @@ def test_every_bad_event_has_one_dead_letter(script: list[Batch]) -> None:
         )
         assert undecided == {(letter.place, letter.owed) for letter in letters if letter not in bad}
         assert len(letters) - len(bad) == len(undecided)
+
+
+@pytest.mark.parametrize("scope", [1, 0b1010])
+def test_a_copy_without_an_origin_is_owed_to_its_scope(scope: int) -> None:
+    """The dead letter owes the event to the homes that the copy answered for, and to no others."""
+    copy = Published(b"k", b"{}", (), Code.ORIGIN_INVALID, True, prefix=encode(Header(UNMATCHED, scope)))
+    (done,) = Router().run(Batch(0, [], [copy]))
+    (letter,) = done.letters()
+    assert (letter.code, letter.owed) == (Code.ORIGIN_INVALID, f"scope:{scope:x}")
 
 
 @pytest.mark.parametrize("code", [Code.JSON_INVALID, Code.ORIGIN_INVALID])
@@ -278,16 +363,25 @@ def test_every_control_message_is_answered_where_it_was_asked(script: list[Batch
         acks: dict[int, list[dict[str, Any]]] = {}
         for item in done.to(TOPICS.acks):
             ack = json.loads(item.value or b"")
+            if "place" not in ack:
+                assert ack["status"] == "expired", "all others answer a message of this batch"
+                continue
             assert ack["place"]["topic"] == TOPICS.control
             assert item.key == (ack["subscriber"].encode() if "subscriber" in ack else None)
             acks.setdefault(ack["place"]["offset"] - number * 100, []).append(ack)
-        asked = {at: told for at, told in enumerate(batch.control) if told.topic == TOPICS.control}
+        asked = {
+            at: told
+            for at, told in enumerate(batch.control)
+            if told.topic == TOPICS.control and told.value != encode_tick()
+        }
         assert acks.keys() == asked.keys()
         for at, told in asked.items():
             if told.code is not None:
                 assert [(ack["status"], ack["code"]) for ack in acks[at]] == [("refused", told.code)]
         dead = Counter(
-            (letter.code, letter.record.value) for letter in done.letters() if letter.owed == OWES_NOTHING
+            (letter.code, letter.record.value)
+            for letter in done.letters()
+            if letter.owed == OWES_NOTHING and letter.place.topic in (TOPICS.control, TOPICS.link(HOME))
         )
         assert dead == Counter((told.code, told.value) for told in batch.control if told.code is not None)
 
@@ -299,7 +393,7 @@ def test_filters_records_every_change_before_its_ack(script: list[Batch]) -> Non
     for batch in script:
         (done,) = router.run(batch)
         written = [(item.key, item.value) for item in done.to(TOPICS.filters)]
-        assert written == [encode_change(change) for change in done.outputs.filters]
+        assert written == [encode_recorded(change) for change in done.outputs.filters]
 
 
 @given(batches, st.integers(2, 4), st.data())
@@ -314,8 +408,9 @@ def test_shards_together_do_what_one_does(script: list[Batch], shards: int, data
         (one,) = alone.run(batch)
         several = together.run(batch, division)
         for done in several[1:]:
-            assert done.to(TOPICS.acks) == done.to(TOPICS.filters) == []
-            assert all(letter.owed != OWES_NOTHING for letter in done.letters())
+            assert done.to(TOPICS.acks) == done.to(TOPICS.filters) == done.to(TOPICS.link(HOME)) == []
+            about = {letter.place.topic for letter in done.letters() if letter.place is not None}
+            assert not about & {TOPICS.control, TOPICS.link(HOME)}
             assert [item for item in done.dispatches if item.step is Step.CREATE] == [
                 item for item in one.dispatches if item.step is Step.CREATE
             ]
@@ -326,9 +421,9 @@ def test_shards_together_do_what_one_does(script: list[Batch], shards: int, data
 def test_an_unusable_change_is_a_dead_letter_and_no_ack() -> None:
     """A change told by another broker whose filter cannot be read owes nothing and is answered to nobody."""
     change = Subscribed(Identity("virginia", "bob", "default"), Number(1, 1), "sql", "a =")
-    (done,) = Router().run(Batch(0, [Told(TOPICS.link(HOME), encode_change(change)[1])], []))
-    (letter,) = done.letters()
-    assert (letter.code, letter.owed) == (Code.FILTER_SYNTAX, OWES_NOTHING)
+    (done,) = Router().run(Batch(0, [Told(TOPICS.link(HOME), letter(change))], []))
+    (dead,) = done.letters()
+    assert (dead.code, dead.owed) == (Code.FILTER_SYNTAX, OWES_NOTHING)
     assert [item.topic for item in done.dispatches] == [TOPICS.dead_letters]
 
 
@@ -361,3 +456,17 @@ def test_the_counts_say_what_happened() -> None:
     other = count(done.intake, done.outputs, leads=False)
     assert other["requests"] == 0, "or the sum over all shards would count it several times"
     assert counts["content_matches"] == counts["accepted"]
+
+
+def test_a_lease_ends_through_the_link_and_says_so() -> None:
+    """The expiry is a letter to oneself; the ack of it answers no message."""
+    router = Router()
+    asked = Request(Operation.SUBSCRIBE, "alice", "default", filter="TRUE", lease_ms=LEASE_MIN_MS)
+    router.run(Batch(0, [Told(TOPICS.control, encode_request(asked))], []))
+    (done,) = router.run(Batch(LEASE_MIN_MS, [Told(TOPICS.control, encode_tick())], []))
+    (told,) = done.to(TOPICS.link(HOME))
+    assert [item.topic for item in done.dispatches] == [TOPICS.link(HOME)]
+    (done,) = router.run(Batch(0, [Told(TOPICS.link(HOME), told.value)], []))
+    (ack,) = done.to(TOPICS.acks)
+    fields = json.loads(ack.value or b"")
+    assert (fields["status"], fields["subscriber"], "place" in fields) == ("expired", "alice", False)

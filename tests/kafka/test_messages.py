@@ -10,15 +10,22 @@ from hypothesis import strategies as st
 
 from branchline.kafka.messages import (
     DEFAULT_ID,
+    LETTER_MAX_BYTES,
+    OPERATIONS,
+    REQUEST_FIELDS,
     REQUEST_ID_MAX_CHARS,
     BadRequest,
+    Tick,
     change_fields,
     change_from_fields,
     decode_change,
+    decode_control,
     decode_request,
     encode_ack,
     encode_change,
+    encode_proposal,
     encode_request,
+    encode_tick,
 )
 from branchline.kafka.record import Place
 from branchline.routing.codes import Code, Rejection
@@ -35,14 +42,18 @@ from branchline.routing.control import (
     Subscribed,
 )
 from branchline.routing.limits import CONTROL_MAX_BYTES, FILTER_MAX_BYTES, REQUESTS_REMEMBERED
-from branchline.routing.shard import EventBatch, Shard
+from branchline.routing.overlay.letters import Propose
+from branchline.routing.overlay.topology import founded
+from branchline.routing.shard import EventBatch, Shard, alone
 
 SUBSCRIBE: dict[str, Any] = {"version": 1, "op": "subscribe", "subscriber": "alice", "filter": "a = 1"}
 UNSUBSCRIBE: dict[str, Any] = {"version": 1, "op": "unsubscribe", "subscriber": "alice"}
+RENEW: dict[str, Any] = {"version": 1, "op": "renew", "subscriber": "alice"}
 PLACE = Place("branchline.control", 0, 7, 1_700_000_000_000)
 
 identities = st.builds(Identity, our.legal_names, our.legal_names, our.legal_names)
 request_ids = st.text(st.characters(exclude_categories=["Cs"]), max_size=REQUEST_ID_MAX_CHARS)
+leases = st.none() | st.integers(-1, 2**60)
 whole_requests = st.one_of(
     st.builds(
         Request,
@@ -53,6 +64,7 @@ whole_requests = st.one_of(
         our.texts,
         our.texts,
         st.none() | request_ids,
+        leases,
     ),
     st.builds(
         Request,
@@ -62,7 +74,19 @@ whole_requests = st.one_of(
         st.none() | our.legal_names,
         request=st.none() | request_ids,
     ),
+    st.builds(
+        Request,
+        st.just(Operation.RENEW),
+        our.legal_names,
+        our.legal_names,
+        st.none() | our.legal_names,
+        request=st.none() | request_ids,
+        lease_ms=leases,
+    ),
 )
+asked_before = st.lists(request_ids, max_size=3).map(tuple)
+times = st.integers(0, 2**50)
+revisions = st.integers(0, 3)
 whole_changes = st.one_of(
     st.builds(
         Subscribed,
@@ -70,11 +94,12 @@ whole_changes = st.one_of(
         our.numbers,
         our.texts,
         our.texts,
-        st.lists(request_ids, max_size=3).map(tuple),
+        asked_before,
+        revisions,
+        st.none() | times,
+        st.none() | times,
     ),
-    st.builds(
-        Ended, identities, our.numbers, st.integers(0, 2**50), st.lists(request_ids, max_size=3).map(tuple)
-    ),
+    st.builds(Ended, identities, our.numbers, times, asked_before, st.booleans(), revisions),
 )
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
@@ -104,6 +129,7 @@ def code_of(value: bytes | None) -> Code:
 def test_a_request_reads_back(request: Request) -> None:
     """What `encode_request` writes is what `decode_request` reads."""
     assert decode_request(encode_request(request)) == request
+    assert decode_control(encode_request(request)) == request
 
 
 def test_what_is_left_out_has_its_default() -> None:
@@ -132,15 +158,19 @@ def test_a_missing_version_is_refused() -> None:
     assert code_of(without(SUBSCRIBE, "version")) is Code.CONTROL_VERSION
 
 
-@pytest.mark.parametrize("operation", [None, "", "Subscribe", "renew", 1, True, ["subscribe"], {}])
+@pytest.mark.parametrize("operation", [None, "", "Subscribe", "renews", 1, True, ["subscribe"], {}])
 def test_another_operation_is_refused(operation: Any) -> None:
-    """What is asked for must be one of the operations, as text."""
-    assert code_of(message(SUBSCRIBE, op=operation)) is Code.CONTROL_OPERATION
+    """What is asked for must be one of the operations, as text; the reason names them all."""
+    value = message(SUBSCRIBE, op=operation)
+    assert code_of(value) is Code.CONTROL_OPERATION
+    bad = decode_control(value)
+    assert isinstance(bad, BadRequest)
+    assert all(each in bad.rejection.reason for each in OPERATIONS)
 
 
 @pytest.mark.parametrize(
     ("base", "field"),
-    [(SUBSCRIBE, "subscriber"), (SUBSCRIBE, "filter"), (UNSUBSCRIBE, "subscriber")],
+    [(SUBSCRIBE, "subscriber"), (SUBSCRIBE, "filter"), (UNSUBSCRIBE, "subscriber"), (RENEW, "subscriber")],
 )
 def test_a_missing_field_is_named(base: dict[str, Any], field: str) -> None:
     """A field that must be there is missing: invalid, and the reason says which."""
@@ -152,7 +182,15 @@ def test_a_missing_field_is_named(base: dict[str, Any], field: str) -> None:
 
 @pytest.mark.parametrize(
     ("base", "field"),
-    [(SUBSCRIBE, "fitler"), (SUBSCRIBE, ""), (UNSUBSCRIBE, "filter"), (UNSUBSCRIBE, "spelling")],
+    [
+        (SUBSCRIBE, "fitler"),
+        (SUBSCRIBE, ""),
+        (UNSUBSCRIBE, "filter"),
+        (UNSUBSCRIBE, "spelling"),
+        (UNSUBSCRIBE, "lease_ms"),
+        (RENEW, "filter"),
+        (RENEW, "spelling"),
+    ],
 )
 def test_an_unknown_field_is_named(base: dict[str, Any], field: str) -> None:
     """A field that the operation does not take is never ignored in silence."""
@@ -165,11 +203,23 @@ def test_an_unknown_field_is_named(base: dict[str, Any], field: str) -> None:
 @pytest.mark.parametrize("field", ["subscriber", "id", "home", "spelling", "filter", "request"])
 @pytest.mark.parametrize("value", [None, 1, 1.5, True, [], ["alice"], {}])
 def test_a_field_of_the_wrong_type_is_named(field: str, value: Any) -> None:
-    """Every field but the version is text; null is not the same as absent."""
+    """Every field but the version and the lease is text; null is not the same as absent."""
     bad = decode_request(message(SUBSCRIBE, **{field: value}))
     assert isinstance(bad, BadRequest)
     assert bad.rejection.code is Code.CONTROL_INVALID
     assert f'"{field}"' in bad.rejection.reason
+
+
+@pytest.mark.parametrize("base", [SUBSCRIBE, RENEW])
+@pytest.mark.parametrize("value", [None, "1000", 1000.0, True, [], {}])
+def test_a_lease_is_an_integer(base: dict[str, Any], value: Any) -> None:
+    """Milliseconds as a whole number; how long it may be is for the home to say."""
+    bad = decode_request(message(base, lease_ms=value))
+    assert isinstance(bad, BadRequest)
+    assert bad.rejection.code is Code.CONTROL_INVALID
+    assert '"lease_ms"' in bad.rejection.reason
+    request = decode_request(message(base, lease_ms=-5))
+    assert isinstance(request, Request) and request.lease_ms == -5
 
 
 @pytest.mark.parametrize("field", ["subscriber", "id", "home"])
@@ -203,17 +253,30 @@ def test_a_bad_request_carries_its_asker() -> None:
     assert (bad.subscriber, bad.id, bad.request) == ("A" * REQUEST_ID_MAX_CHARS, None, "r1")
 
 
+def test_a_request_takes_only_so_many_bytes_where_topologies_may_have_more() -> None:
+    """On `control` too a request has its own limit, and the asker is told; a topology may be larger."""
+    room = CONTROL_MAX_BYTES - len(message(SUBSCRIBE, filter=""))
+    assert isinstance(decode_control(message(SUBSCRIBE, filter="x" * room)), Request)
+    bad = decode_control(message(SUBSCRIBE, filter="x" * (room + 1)))
+    assert isinstance(bad, BadRequest)
+    assert (bad.rejection.code, bad.subscriber) == (Code.CONTROL_TOO_LARGE, "alice")
+    bad = decode_control(b" " * LETTER_MAX_BYTES + b"{}")
+    assert isinstance(bad, BadRequest)
+    assert bad.rejection.code is Code.CONTROL_TOO_LARGE
+
+
 @given(st.binary(max_size=60) | json_values.map(lambda value: json.dumps(value).encode()))
 def test_garbage_never_raises(value: bytes) -> None:
-    """Random bytes and random JSON are rejected, as a request and as a change."""
+    """Random bytes and random JSON are rejected, as a request, as any control message and as a change."""
     assert isinstance(decode_request(value), BadRequest)
+    assert isinstance(decode_control(value), BadRequest)
     assert isinstance(decode_change(value), Rejection)
 
 
 @given(
-    st.sampled_from([SUBSCRIBE, UNSUBSCRIBE]),
+    st.sampled_from([SUBSCRIBE, UNSUBSCRIBE, RENEW]),
     st.dictionaries(
-        st.sampled_from(["version", "op", "subscriber", "id", "home", "spelling", "filter", "request", "x"]),
+        st.sampled_from([*sorted(REQUEST_FIELDS[Operation.SUBSCRIBE]), "topology", "x"]),
         json_values,
         min_size=1,
         max_size=3,
@@ -222,6 +285,7 @@ def test_garbage_never_raises(value: bytes) -> None:
 def test_a_request_with_random_fields_never_raises(base: dict[str, Any], fields: dict[str, Any]) -> None:
     """A request with some fields replaced is a request or a bad one, and either can be answered."""
     decoded = decode_request(message(base, **fields))
+    assert decode_control(message(base, **fields)) == decoded
     if isinstance(decoded, Request):
         assert decode_request(encode_request(decoded)) == decoded
     else:
@@ -235,6 +299,59 @@ def test_a_filter_of_full_size_fits_a_message(filler: str) -> None:
     text = "a = '" + filler * ((FILTER_MAX_BYTES - 6) // len(filler.encode())) + "'"
     request = Request(Operation.SUBSCRIBE, "alice", "default", filter=text)
     assert decode_request(encode_request(request)) == request
+
+
+# Topologies and ticks on control
+
+
+PROPOSAL = Propose(founded(["dublin", "virginia"]).joined("oregon", {"dublin": 2}), "r1")
+
+
+def test_a_topology_reads_back() -> None:
+    """An operator's topology and request id, with and without one."""
+    for propose in (PROPOSAL, Propose(PROPOSAL.topology)):
+        assert decode_control(encode_proposal(propose)) == propose
+        bad = decode_request(encode_proposal(propose))
+        assert isinstance(bad, BadRequest), "it is no request of a subscriber"
+        assert bad.rejection.code is Code.CONTROL_OPERATION
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"topology": None},
+        {"topology": []},
+        {"topology": {}},
+        {"request": 5},
+        {"request": None},
+        {"request": "x" * (REQUEST_ID_MAX_CHARS + 1)},
+        {"subscriber": "alice"},
+    ],
+)
+def test_a_proposal_of_another_form_is_invalid(fields: dict[str, Any]) -> None:
+    """Reading is strict for operators too, and what names the asker is kept for the answer."""
+    bad = decode_control(message(json.loads(encode_proposal(PROPOSAL)), **fields))
+    assert isinstance(bad, BadRequest)
+    assert bad.rejection.code is Code.CONTROL_INVALID
+    assert "request" in fields or bad.request == "r1"
+
+
+@pytest.mark.parametrize("operation", ["topology", "tick"])
+@pytest.mark.parametrize("version", [None, True, 2, "1"])
+def test_operators_write_the_version_too(operation: str, version: Any) -> None:
+    """Every control message has the one version."""
+    bad = decode_control(json.dumps({"version": version, "op": operation}).encode())
+    assert isinstance(bad, BadRequest)
+    assert bad.rejection.code is Code.CONTROL_VERSION
+
+
+def test_a_tick_asks_for_nothing() -> None:
+    """It is the operation alone; with a further field it is invalid."""
+    assert decode_control(encode_tick()) == Tick()
+    assert json.loads(encode_tick()) == {"version": 1, "op": "tick"}
+    bad = decode_control(b'{"version": 1, "op": "tick", "subscriber": "alice"}')
+    assert isinstance(bad, BadRequest)
+    assert (bad.rejection.code, bad.subscriber) == (Code.CONTROL_INVALID, "alice")
 
 
 # Changes
@@ -268,7 +385,7 @@ def test_whatever_is_accepted_reads_back_from_filters(filler: str) -> None:
         (f"{count}" + "\x01" * REQUEST_ID_MAX_CHARS)[:REQUEST_ID_MAX_CHARS]
         for count in range(REQUESTS_REMEMBERED)
     ]
-    shard = Shard("dublin", 0)
+    shard = Shard(alone("dublin"), 0)
     wrapping = len(
         encode_request(Request(Operation.SUBSCRIBE, "alice", "default", filter="", request=ids[0]))
     )
@@ -279,15 +396,38 @@ def test_whatever_is_accepted_reads_back_from_filters(filler: str) -> None:
             encode_request(Request(Operation.SUBSCRIBE, "alice", "default", filter=text, request=request_id))
         )
         assert isinstance(request, Request)
-        (change,) = shard.handle(1, [request], EventBatch()).filters
+        (change,) = shard.handle(1, [], [request], EventBatch()).filters
+        assert isinstance(change, Subscribed)
         assert decode_change(encode_change(change)[1]) == change
 
 
-CHANGE = {
-    "version": 1,
-    **change_fields(Subscribed(Identity("dublin", "alice", "default"), Number(1, 2), "sql", "TRUE")),
-}
-END = {"version": 1, **change_fields(Ended(Identity("dublin", "alice", "default"), Number(1, 2), 3))}
+ALICE = Identity("dublin", "alice", "default")
+CHANGE = {"version": 1, **change_fields(Subscribed(ALICE, Number(1, 2), "sql", "TRUE"))}
+END = {"version": 1, **change_fields(Ended(ALICE, Number(1, 2), 3))}
+
+
+def test_what_is_as_by_default_is_not_written() -> None:
+    """So records that were written before there were leases still read, and read as written."""
+    assert not {"revision", "lease_ms", "until_ms"} & CHANGE.keys()
+    assert not {"revision", "expired"} & END.keys()
+    leased = Subscribed(ALICE, Number(1, 2), "sql", "TRUE", (), 3, 60_000, 99)
+    assert change_fields(leased).items() >= {"revision": 3, "lease_ms": 60_000, "until_ms": 99}.items()
+    expired = Ended(ALICE, Number(1, 2), 3, (), True, 2)
+    assert change_fields(expired).items() >= {"expired": True, "revision": 2}.items()
+
+
+@pytest.mark.parametrize(
+    ("base", "field"),
+    [(CHANGE, "revision"), (CHANGE, "lease_ms"), (CHANGE, "until_ms"), (END, "revision"), (END, "expired")],
+)
+@pytest.mark.parametrize("value", [None, 1.5, "1", [1], {}])
+def test_what_may_be_left_out_must_be_right_if_it_is_there(
+    base: dict[str, Any], field: str, value: Any
+) -> None:
+    """Null, or another type, is not the default."""
+    rejection = decode_change(message(base, **{field: value}))
+    assert isinstance(rejection, Rejection), rejection
+    assert rejection.code is Code.CONTROL_INVALID
 
 
 WRONG = (None, True, 1.5, [True, 1], [1], [1, 2, 3], {}, {"a": 1})
@@ -308,7 +448,7 @@ def test_a_change_with_a_wrong_field_is_rejected(base: dict[str, Any], field: st
 
 @pytest.mark.parametrize(("base", "field"), PARTS)
 def test_a_change_with_a_missing_field_is_rejected(base: dict[str, Any], field: str) -> None:
-    """Nothing in a change has a default."""
+    """Nothing that a change always had has a default."""
     rejection = decode_change(without(base, field))
     assert isinstance(rejection, Rejection)
     assert field in rejection.reason
@@ -316,7 +456,8 @@ def test_a_change_with_a_missing_field_is_rejected(base: dict[str, Any], field: 
 
 def test_a_change_with_an_unknown_field_is_rejected() -> None:
     """Reading is strict for changes as for requests."""
-    assert isinstance(decode_change(message(CHANGE, lease_ms=5)), Rejection)
+    assert isinstance(decode_change(message(CHANGE, expired=True)), Rejection)
+    assert isinstance(decode_change(message(END, lease_ms=5)), Rejection)
 
 
 @pytest.mark.parametrize("version", [None, True, 1.0, "1", 2])
@@ -350,6 +491,20 @@ def test_an_ack_has_the_documented_fields() -> None:
         "number": [5, 2],
         "request": "r1",
         "place": {"topic": "branchline.control", "partition": 0, "offset": 7},
+        "at_ms": 99,
+    }
+
+
+def test_an_ack_that_answers_no_message_has_no_place() -> None:
+    """An expiry, or a subscription that is in force later, was asked for in another batch or not at all."""
+    ack = Ack(None, Status.EXPIRED, "alice", "default", "dublin", Number(5, 2))
+    assert json.loads(encode_ack(ack, None, 99)) == {
+        "version": 1,
+        "status": "expired",
+        "subscriber": "alice",
+        "id": "default",
+        "home": "dublin",
+        "number": [5, 2],
         "at_ms": 99,
     }
 

@@ -24,6 +24,7 @@ DOC = (Path(__file__).parents[2] / "docs" / "commands.md").read_text(encoding="u
 NEED_A_CLUSTER = {
     "publish": ["publish", "{}"],
     "subscribe": ["subscribe", "alice", "TRUE"],
+    "renew": ["renew", "alice"],
     "unsubscribe": ["unsubscribe", "alice"],
     "subscriptions": ["subscriptions"],
     "consume": ["consume", "alice"],
@@ -52,6 +53,8 @@ WRONG_USAGE = [
     ["subscribe", "Not A Name", "TRUE"],
     ["subscribe", "alice", "TRUE", "--wait", "forever"],
     ["subscribe", "alice", "TRUE", "--timeout", "-1"],
+    ["subscribe", "alice", "TRUE", "--lease", "1 hour"],
+    ["subscribe", "alice", "TRUE", "--lease", "60"],
     ["subscribe", "alice", "--file", __file__],
     ["subscribe", "--file", "no-such-file"],
     ["unsubscribe"],

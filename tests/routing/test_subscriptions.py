@@ -1,4 +1,4 @@
-"""The table of subscriptions is the fold of its changes, and matching agrees with the plain loop."""
+"""The table of subscriptions is the fold of its changes, and knows what they say."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -10,15 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from branchline.routing.codes import Code, Rejection
+from branchline.routing.compiling import compile_filter
 from branchline.routing.control import Change, Ended, Forgotten, Identity, Number, Subscribed
-from branchline.routing.evaluate import evaluate
 from branchline.routing.limits import ENDED_REMEMBERED_MS
-from branchline.routing.spellings.sql import read
 from branchline.routing.subscriptions import SubscriptionTable
-from branchline.routing.values import JsonValue
 
 ALICE = Identity("dublin", "alice", "default")
-events = our.events(our.few_names)
 
 
 def subscribed(identity: Identity, counter: int, text: str = "TRUE") -> Subscribed:
@@ -46,9 +43,7 @@ def numbered(changes: list[Change]) -> list[Change]:
 histories = st.lists(our.changes(), max_size=12).map(numbered)
 """Changes in the order of their numbers, each number used once."""
 
-lasting = st.lists(our.changes().filter(lambda change: not isinstance(change, Forgotten)), max_size=12).map(
-    numbered
-)
+lasting = st.lists(our.changes(forgetting=False), max_size=12).map(numbered)
 """The same without forgetting, which is the one change that order matters for."""
 
 
@@ -120,74 +115,51 @@ def test_forgetting_the_unknown_changes_nothing() -> None:
     assert list(table.changes()) == []
 
 
-@given(histories, st.lists(events, max_size=4))
-def test_changes_rebuild_an_equal_table(history: list[Change], published: list[dict[str, JsonValue]]) -> None:
-    """A table made from `changes()` describes itself the same and matches the same, in the same order."""
+@given(histories)
+def test_changes_rebuild_an_equal_table(history: list[Change]) -> None:
+    """A table made from `changes()` describes itself the same and knows the same, in the same order."""
     table = SubscriptionTable(history)
     rebuilt = SubscriptionTable(table.changes())
     assert rebuilt.describe() == table.describe()
     assert list(rebuilt.changes()) == list(table.changes())
-    assert rebuilt.highest_number() == table.highest_number()
-    for event in published:
-        assert list(rebuilt.match(event).items()) == list(table.match(event).items())
+    for home in our.BROKERS:
+        assert rebuilt.highest_number(home) == table.highest_number(home)
+    for subscriber in our.SUBSCRIBERS:
+        assert rebuilt.homes(subscriber) == table.homes(subscriber)
+    for change in table.changes():
+        assert rebuilt.compiled(change.identity) == table.compiled(change.identity)
 
 
 @given(st.lists(our.changes(numbers=st.builds(Number, st.just(1), st.integers(0, 9))), max_size=15))
-def test_the_count_is_right_after_any_sequence(arrived: list[Change]) -> None:
-    """After each change, `count` and `len` are what counting the subscriptions in force again gives."""
+def test_the_counts_are_right_after_any_sequence(arrived: list[Change]) -> None:
+    """After each change, `homes` and `len` are what counting the subscriptions in force again gives."""
     table = SubscriptionTable()
     for change in arrived:
         table.apply(change)
         standing = [known for known in table.changes() if isinstance(known, Subscribed)]
-        recount = Counter(change.identity.subscriber for change in standing)
-        assert {name: table.count(name) for name in our.SUBSCRIBERS if table.count(name)} == recount
+        for name in our.SUBSCRIBERS:
+            recount = Counter(each.identity.home for each in standing if each.identity.subscriber == name)
+            assert dict(table.homes(name)) == dict(recount)
         assert len(table) == len(standing)
 
 
-def owed_naively(
-    table: SubscriptionTable, event: dict[str, JsonValue], only: str | None
-) -> dict[str, Rejection | None]:
-    verdicts: dict[str, list[bool | Rejection]] = {}
-    for change in table.changes():
-        if isinstance(change, Subscribed) and only in (None, change.identity.subscriber):
-            verdict = evaluate(read(change.filter), event)
-            verdicts.setdefault(change.identity.subscriber, []).append(verdict)
-    owed: dict[str, Rejection | None] = {}
-    for subscriber, all_of_its in verdicts.items():
-        rejections = [verdict for verdict in all_of_its if isinstance(verdict, Rejection)]
-        if True in all_of_its:
-            owed[subscriber] = None
-        elif rejections:
-            owed[subscriber] = rejections[-1]
-    return owed
-
-
-@given(lasting, events, st.none() | our.subscribers | st.just("nobody"), st.integers(1, 3))
-def test_matching_agrees_with_the_plain_loop(
-    history: list[Change], event: dict[str, JsonValue], only: str | None, most_choices: int
-) -> None:
-    """Each subscriber is owed once if one filter matches, undecided if none does and one is not evaluated.
-
-    With `only`, nobody else is looked at.
-    """
+@given(lasting)
+def test_the_compiled_filter_is_that_of_the_standing_change(history: list[Change]) -> None:
+    """What stands has its filter compiled; what has ended, or is unknown, has none."""
     table = SubscriptionTable(history)
-    with pytest.MonkeyPatch.context() as patch:
-        # So few choices that arrays as small as ours exceed them.
-        patch.setattr("branchline.routing.evaluate.MAX_CHOICES", most_choices)
-        assert table.match(event, only) == owed_naively(table, event, only)
+    for change in table.changes():
+        expected = compile_filter("sql", change.filter) if isinstance(change, Subscribed) else None
+        assert table.compiled(change.identity) == expected
+    assert table.compiled(Identity("dublin", "nobody", "default")) is None
 
 
-@pytest.mark.parametrize("texts", [("items = 1", "a = 1"), ("a = 1", "items = 1")])
-def test_another_filter_that_matches_hides_one_that_cannot_be_evaluated(texts: tuple[str, str]) -> None:
-    """In either order, a match of one filter is a match; without it the rejection is reported."""
-    table = SubscriptionTable(
-        subscribed(Identity("dublin", "alice", f"s{index}"), index, text) for index, text in enumerate(texts)
-    )
-    too_many: JsonValue = [2] * 10_001
-    assert table.match({"a": 1, "items": too_many}) == {"alice": None}
-    undecided = table.match({"a": 2, "items": too_many})["alice"]
-    assert undecided is not None
-    assert undecided.code is Code.TOO_MANY_CHOICES
+@given(st.permutations(range(4)))
+def test_of_one_number_the_highest_revision_stands(order: list[int]) -> None:
+    """A renewal keeps the number: of the same change told again, the last revision counts, in any order."""
+    told = [replace(subscribed(ALICE, 3), revision=revision, until_ms=revision) for revision in range(4)]
+    table = SubscriptionTable(told[place] for place in order)
+    assert table.find(ALICE) == told[3]
+    assert table.apply(Ended(ALICE, Number(1, 4), 0)) is True, "a higher number is above any revision"
 
 
 @pytest.mark.parametrize("text", our.BAD_FILTERS)
@@ -200,7 +172,7 @@ def test_an_unreadable_filter_is_a_rejection_and_changes_nothing(text: str) -> N
     rejection = table.apply(unknown)
     assert isinstance(rejection, Rejection)
     assert rejection.code is Code.SPELLING_UNKNOWN
-    assert (table.describe(), table.count("alice")) == (before, 1)
+    assert (table.describe(), table.homes("alice")) == (before, Counter(dublin=1))
 
 
 @given(st.lists(st.integers(0, 10), max_size=6), st.integers(0, 12))
@@ -218,10 +190,11 @@ def test_ends_are_forgettable_after_a_day_oldest_first(ages: list[int], now: int
 
 
 def test_the_highest_number_counts_ends_and_is_none_for_an_empty_table() -> None:
-    """`highest_number` looks at standing and ended subscriptions alike."""
-    assert SubscriptionTable().highest_number() is None
-    table = SubscriptionTable([subscribed(ALICE, 3), Ended(ALICE._replace(id="x"), Number(2, 1), 0)])
-    assert table.highest_number() == Number(2, 1)
+    """`highest_number` looks at standing and ended subscriptions of the home alike, and at no other's."""
+    assert SubscriptionTable().highest_number("dublin") is None
+    foreign = Ended(ALICE._replace(home="virginia"), Number(9, 1), 0)
+    table = SubscriptionTable([subscribed(ALICE, 3), Ended(ALICE._replace(id="x"), Number(2, 1), 0), foreign])
+    assert table.highest_number("dublin") == Number(2, 1)
 
 
 def test_describe_gives_a_line_to_each_subscription() -> None:

@@ -1,4 +1,4 @@
-"""Headers and state survive being packed into cells."""
+"""Headers survive being packed into cells."""
 
 import json
 
@@ -8,10 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from branchline.kafka.record import Headers
-from branchline.routing.control import Ended, Forgotten, Identity, Number, Subscribed
-from branchline.routing.shard import ShardState
 from branchline.streaming.columns import NO_HEADERS, pack_headers, unpack_headers
-from branchline.streaming.state import pack, unpack
 
 any_headers = st.lists(st.tuples(our.texts | st.sampled_from(["a", "a", ""]), our.contents), max_size=6).map(
     tuple
@@ -58,36 +55,3 @@ def test_what_spark_writes_is_read() -> None:
 def test_what_we_write_is_what_spark_writes() -> None:
     """Our cell and Spark's are the same JSON document."""
     assert json.loads(pack_headers(HEADERS)) == json.loads(SPARKS_JSON)
-
-
-# State
-
-
-request_ids = st.lists(our.texts, max_size=3).map(tuple)
-identities = st.builds(Identity, our.legal_names, our.legal_names, our.legal_names)
-changes = st.one_of(
-    st.builds(Subscribed, identities, our.numbers, our.texts, our.texts, request_ids),
-    st.builds(Ended, identities, our.numbers, st.integers(0, 2**50), request_ids),
-    st.builds(Forgotten, identities, our.numbers),
-)
-states = st.builds(ShardState, st.none() | our.numbers, st.lists(changes, max_size=4).map(tuple))
-
-
-@given(states)
-def test_state_survives_packing(state: ShardState) -> None:
-    """Numbers, and every kind of change in its order, come back equal and of the same types."""
-    read = unpack(pack(state))
-    assert read == state
-    assert read.number is None or isinstance(read.number, Number)
-    assert [type(change) for change in read.changes] == [type(change) for change in state.changes]
-
-
-@given(states)
-def test_packing_is_the_same_to_the_byte(state: ShardState) -> None:
-    """Equal states give equal bytes, so that a replay writes what was written before."""
-    assert pack(unpack(pack(state))) == pack(state)
-
-
-def test_an_empty_state_survives_packing() -> None:
-    """No number and no changes."""
-    assert unpack(pack(ShardState())) == ShardState()

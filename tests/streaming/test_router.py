@@ -14,11 +14,14 @@ from branchline.kafka.admin import list_topics
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.dead_letters import retry_headers
 from branchline.kafka.errors import CheckpointDiffers, ClusterUnreachable
+from branchline.kafka.letters import decode_letter, encode_letter
 from branchline.kafka.listing import list_subscriptions
-from branchline.kafka.messages import encode_change
+from branchline.kafka.messages import encode_proposal
 from branchline.routing.codes import Code
 from branchline.routing.control import Ended, Identity, Number, Status, Subscribed
 from branchline.routing.limits import EVENT_MAX_BYTES
+from branchline.routing.overlay.letters import Complete, Letter, Propose
+from branchline.routing.overlay.topology import Topology, founded
 from branchline.streaming import state
 from branchline.streaming.job import RouterJob
 from branchline.streaming.source import shard_labels
@@ -146,11 +149,11 @@ def test_a_repeated_request_changes_nothing_and_is_answered_again(site: Site) ->
 
 def test_stragglers_between_brokers_change_nothing(site: Site) -> None:
     """A change told on the link topic with a number not above the last seen is ignored."""
-    identity = Identity("elsewhere", "gus", "default")
+    identity = Identity("main", "gus", "default")
 
     def told(change: Subscribed | Ended) -> None:
-        key, value = encode_change(change)
-        site.write(site.topics.link("main"), value, key)
+        for key, value in encode_letter(Letter("main", "elsewhere", change)):
+            site.write(site.topics.link("main"), value, key)
 
     told(Subscribed(identity, Number(5, 2), "sql", "gus = 2"))
     told(Subscribed(identity, Number(5, 1), "sql", "gus = 1"))
@@ -207,6 +210,30 @@ def test_an_oversize_event_is_quarantined_with_a_digest(site: Site) -> None:
     [letter] = [each for each in site.dead_letters() if each.code == Code.EVENT_TOO_LARGE]
     assert letter.record.value == b"x" * EVENT_MAX_BYTES
     assert letter.cut is not None and "sha256" in letter.cut and not letter.retryable
+
+
+def test_a_topology_with_a_neighbour_that_does_not_run_stops_nobody(
+    spark: SparkSession, cluster: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    """Its mail waits in topics made for it; whoever was in force before gets its events as before."""
+    site = Site(spark, cluster, namespace, tmp_path / "checkpoint")
+    with running(site):
+        site.subscribe("mia", "n > 0")
+        topology = founded(["main"]).joined("second", {"main": 1})
+        site.write(site.topics.control, encode_proposal(Propose(topology, "t1")))
+        site.publish('{"n": 1}')
+        assert site.delivered("mia") == [b'{"n": 1}']
+        assert [ack.status for ack in site.acks() if ack.request == "t1"] == [Status.ACCEPTED]
+        told = [decode_letter("second", record.value) for record in site.read(site.topics.link("second"))]
+        assert [type(letter.body) for letter in told if isinstance(letter, Letter)] == [
+            Topology,
+            Subscribed,
+            Complete,
+        ]
+        assert site.topics.broker("second") in list_topics(cluster)
+    with running(site):
+        site.publish('{"n": 2}')
+        assert site.delivered("mia") == [b'{"n": 1}', b'{"n": 2}']
 
 
 def test_every_shard_has_a_partition_of_its_own(spark: SparkSession) -> None:

@@ -17,10 +17,11 @@ from branchline.routing.event import Event
 from branchline.routing.filters import Filter, Range
 from branchline.routing.intervals import HIGHEST, Interval, before
 from branchline.routing.prefix import header as header_module
-from branchline.routing.prefix.forwarding import Forwarder, PartPrefix, Prefix
+from branchline.routing.prefix.forwarding import Forwarder
 from branchline.routing.prefix.header import HEADER_MAX_BYTES, Header, decode, encode
 from branchline.routing.prefix.matching import Entries
 from branchline.routing.prefix.optimizer import Optimizer, Settings
+from branchline.routing.prefix.trees import PartPrefix, Prefix, Trees
 from branchline.routing.prefix.updates import Version
 
 
@@ -53,6 +54,7 @@ headers = st.builds(
     st.builds(Prefix, st.lists(parts, max_size=3).map(tuple), st.booleans()),
     st.integers(0, 2**100),
     st.integers(0, 2**60),
+    st.integers(0, 2**30),
 )
 
 
@@ -118,20 +120,20 @@ def test_random_bytes_are_no_header_or_just_one(body: bytes) -> None:
     [
         b"",
         b"\1",
-        b"\2\0\0\0\0",
-        b"\0\0\0\0\0",
-        b"\1\2\0\0\0",
-        b"\1\0\0\0\0\0",
-        b"\1\0\x80\0\0\0",
+        b"\2\0\0\0\0\0",
+        b"\0\0\0\0\0\0",
+        b"\1\2\0\0\0\0",
+        b"\1\0\0\0\0\0\0",
+        b"\1\0\0\x80\0\0\0",
         b"\1\0" + b"\x80" * 11 + b"\1\0\0",
-        b"\1\0\0\1\0\0",
-        b"\1\0\0\5\1\0",
-        b"\1\0\0\0\xff\xff\3",
-        b"\1\0\0\0\1\4\0\0\0\0",
-        b"\1\0\0\0\1\0\0\0\1\3\0",
-        b"\1\0\0\0\1\0\0\0\1\0\0",
-        b"\1\0\0\0\1\0\0\0\2\1\1\0",
-        b"\1\0\0\0\1\0\0\0\0\1",
+        b"\1\0\0\0\1\0\0",
+        b"\1\0\0\0\5\1\0",
+        b"\1\0\0\0\0\xff\xff\3",
+        b"\1\0\0\0\0\1\4\0\0\0\0",
+        b"\1\0\0\0\0\1\0\0\0\1\3\0",
+        b"\1\0\0\0\0\1\0\0\0\1\0\0",
+        b"\1\0\0\0\0\1\0\0\0\2\1\1\0",
+        b"\1\0\0\0\0\1\0\0\0\0\1",
     ],
     ids=[
         "nothing",
@@ -160,24 +162,24 @@ def test_bodies_that_nobody_writes(body: bytes) -> None:
 def _network(filters: list[Cover], settings: Settings) -> tuple[Forwarder, Forwarder]:
     """A broker where events enter and one that has all subscriptions, with the tree for them."""
     optimizer = Optimizer(1, settings)
-    here, there = Forwarder(settings.parts), Forwarder(settings.parts)
+    here, there = Forwarder(Trees(settings.parts)), Forwarder(Trees(settings.parts))
     for number, made in enumerate(filters):
         optimizer.subscribe(made)
         there.subscribe(made, number)
     for update in optimizer.updates(0):
-        here.apply(update)
-        there.apply(update)
+        here.trees.apply(update)
+        there.trees.apply(update)
     return here, there
 
 
 def check_trimmed(here: Forwarder, there: Forwarder, attributes: dict[str, Any], size: int) -> Prefix:
     """The header fits, decodes, and finds everybody that the whole prefix does; the decoded prefix."""
     prefix = here.enter(Event(attributes))
-    data = encode(Header(prefix, 5, 6))
+    data = encode(Header(prefix, 5, 6, 7))
     assert len(data) <= size
     decoded = decode(data)
     assert decoded is not None
-    assert decoded[1:] == (5, 6)
+    assert decoded[1:] == (5, 6, 7)
     whole, trimmed = there.find(prefix, Event({})), there.find(decoded.prefix, Event({}))
     assert not trimmed.afresh
     assert trimmed.certain | trimmed.doubtful >= whole.certain | whole.doubtful
@@ -198,7 +200,7 @@ def test_trimming_only_adds(
 ) -> None:
     """Whatever is left out of a header that would be too large, the others find no less with it."""
     here, there = _network([(each,) for each in filters], Settings(parts, 0, 0, 0.5, *budget))
-    smallest = 10 + 5 * parts
+    smallest = 11 + 5 * parts
     with patch.object(header_module, "HEADER_MAX_BYTES", smallest + room):
         check_trimmed(here, there, dict(event.attributes), smallest + room)
 

@@ -5,7 +5,7 @@ from amounts import often
 from filter_world import WORLD
 from hypothesis import given
 from hypothesis import strategies as st
-from prefix_scripts import ARRAYS, is_true, only, some_filters, sql
+from prefix_scripts import ARRAYS, Just, is_true, only, some_filters, sql
 from strategies import constraints, events, expressions, few_names, paths
 
 from branchline.routing.codes import Rejection
@@ -15,23 +15,24 @@ from branchline.routing.event import Event
 from branchline.routing.expression import Expression
 from branchline.routing.filters import Filter
 from branchline.routing.prefix.delivering import decide
-from branchline.routing.prefix.forwarding import Forwarder, PartPrefix, Prefix
+from branchline.routing.prefix.forwarding import Forwarder
 from branchline.routing.prefix.matching import follow, match
 from branchline.routing.prefix.optimizer import Optimizer, Settings
+from branchline.routing.prefix.trees import PartPrefix, Prefix, Trees
 from branchline.routing.values import JsonValue
 
 
 def network(subscriptions: dict[str, Compiled], heights: tuple[int | None, ...] = (None,)) -> list[Forwarder]:
     """Brokers that all know these subscriptions and the tree for them."""
     optimizer = Optimizer(1, Settings(threshold=0))
-    brokers = [Forwarder(height=height) for height in heights]
+    brokers = [Forwarder(Trees(height=height)) for height in heights]
     for name, compiled in subscriptions.items():
         optimizer.subscribe(compiled.cover)
         for broker in brokers:
             broker.subscribe(compiled.cover, name)
     for update in optimizer.updates(0):
         for broker in brokers:
-            broker.apply(update)
+            broker.trees.apply(update)
     return brokers
 
 
@@ -106,7 +107,7 @@ def test_a_lower_height_only_adds(filters: list[Filter], event: Event) -> None:
         made = prefix.parts[0].entries
         entries = made if entries is None else entries
         assert made == tuple(
-            entry for entry in entries if broker._height is None or entry[0] <= broker._height
+            entry for entry in entries if broker.trees._height is None or entry[0] <= broker.trees._height
         )
     assert brokers[0].find(brokers[0].enter(Event(attributes)), Event({})).certain == owed
 
@@ -206,10 +207,10 @@ def test_looking_for_somebody_stops_when_all_are_found() -> None:
     """Of those who are not wanted nobody is found, and nothing is looked at after the last one."""
     [broker] = network({"all": sql("TRUE"), "x": sql("x = 1"), "y": sql("y = 1")})
     prefix = broker.enter(Event({"x": 1, "y": 1}))
-    assert broker.find(prefix, Event({}), {"y"}).certain == {"y"}
-    assert broker.find(prefix, Event({}), {"nobody"}).certain == set()
+    assert broker.find(prefix, Event({}), Just({"y"})).certain == {"y"}
+    assert broker.find(prefix, Event({}), Just({"nobody"})).certain == set()
     unknown = prefix.parts[0].__class__(prefix.parts[0].version._replace(clock=99), ())
-    assert broker.find(prefix.__class__((unknown,)), Event({}), {"all"}).afresh == 1
+    assert broker.find(prefix.__class__((unknown,)), Event({}), Just({"all"})).afresh == 1
 
 
 few_expressions = expressions(constraints(paths(few_names, longest=2)), depth=2)

@@ -14,6 +14,7 @@ from branchline.routing.filters import Filter
 from branchline.routing.prefix.forwarding import Forwarder
 from branchline.routing.prefix.optimizer import Optimizer, Settings
 from branchline.routing.prefix.tree import ROOT, Tree, View
+from branchline.routing.prefix.trees import Trees
 from branchline.routing.prefix.updates import part_of
 
 histories = st.lists(st.tuples(st.booleans(), some_filters, st.integers(0, 50)), max_size=20)
@@ -33,12 +34,12 @@ def play(optimizer: Optimizer, history: list[tuple[bool, Filter, int]]) -> list[
 
 def told(optimizer: Optimizer, filters: list[Filter], parts: int) -> Forwarder:
     """A broker that knows the filters and what the optimizer has told."""
-    broker = Forwarder(parts)
+    broker = Forwarder(Trees(parts))
     for owner, filter_ in enumerate(filters):
         broker.subscribe((filter_,), owner)
     optimizer.updates(0)
     for piece in optimizer.snapshots():
-        broker.apply(piece)
+        broker.trees.apply(piece)
     return broker
 
 
@@ -119,11 +120,11 @@ def test_a_view_is_the_tree_that_there_was(history: list[tuple[bool, Filter, int
             optimizer.unsubscribe((held.pop(choice % len(held)),))
         if place % every == 0:
             for update in optimizer.updates(0):
-                broker.apply(update)
+                broker.trees.apply(update)
                 shapes[update.version.clock] = _shape(
-                    broker.vocabularies[0].tree, broker.vocabularies[0].tree
+                    broker.trees.vocabularies[0].tree, broker.trees.vocabularies[0].tree
                 )
-        vocabulary = broker.vocabularies[0]
+        vocabulary = broker.trees.vocabularies[0]
         for clock in vocabulary.clocks():
             assert _shape(vocabulary.tree, vocabulary.view(clock)) == shapes[clock]
 

@@ -16,13 +16,13 @@ from prefix_scripts import seeded
 
 from branchline.routing.event import Event
 from branchline.routing.filters import Filter
-from branchline.routing.prefix import forwarding, inserting, optimizer, places
-from branchline.routing.prefix.forwarding import Forwarder, PartPrefix
+from branchline.routing.prefix import inserting, optimizer, trees, vocabulary
 from branchline.routing.prefix.inserting import Stop
 from branchline.routing.prefix.matching import Entries, Matched
 from branchline.routing.prefix.optimizer import _Part
 from branchline.routing.prefix.places import Owner, Places
 from branchline.routing.prefix.tree import ROOT, Tree
+from branchline.routing.prefix.trees import PartPrefix, Trees
 from branchline.routing.prefix.updates import Update
 from branchline.routing.prefix.vocabulary import Changes, Fit, Vocabulary
 
@@ -187,23 +187,23 @@ def reuse_overflow_numbers(patch: Patch) -> None:
 
 def call_all_places_exact(patch: Patch) -> None:
     """A filter that stands higher than it should is marked exact."""
-    original = places.descend
+    original = vocabulary.descend
 
     def descend(*arguments: Any) -> Any:
         return [stop._replace(left=()) for stop in original(*arguments) or ()]
 
-    patch.setattr(places, "descend", descend)
+    patch.setattr(vocabulary, "descend", descend)
 
 
 def skip_the_root(patch: Patch) -> None:
     """The walk begins below the root."""
-    original = forwarding.follow
+    original = trees.follow
 
     def follow(tree: Tree, entries: Entries, clock: int) -> list[tuple[int, int]] | None:
         found = original(tree, entries, clock)
         return None if found is None else [each for each in found if each[0] != ROOT]
 
-    patch.setattr(forwarding, "follow", follow)
+    patch.setattr(trees, "follow", follow)
 
 
 def apply_updates_twice(patch: Patch) -> None:
@@ -221,22 +221,22 @@ def apply_updates_twice(patch: Patch) -> None:
 
 def lose_the_cut_flag(patch: Patch) -> None:
     """A prefix that a height limit cut does not say so."""
-    original = forwarding.match
+    original = trees.match
 
     def match(tree: Tree, event: Event, height: int | None = None) -> Matched:
         return original(tree, event, height)._replace(cut=False)
 
-    patch.setattr(forwarding, "match", match)
+    patch.setattr(trees, "match", match)
 
 
 def lose_the_many_flag(patch: Patch) -> None:
     """A prefix that has more numbers than travel does not say so."""
-    original = Forwarder._match
+    original = Trees.match
 
-    def match(self: Forwarder, part: int, event: Event) -> PartPrefix:
+    def match(self: Trees, part: int, event: Event) -> PartPrefix:
         return replace(original(self, part, event), many=False)
 
-    patch.setattr(Forwarder, "_match", match)
+    patch.setattr(Trees, "match", match)
 
 
 def lose_the_arrays_flag(patch: Patch) -> None:
@@ -268,13 +268,13 @@ def keep_places_of_the_old_tree(patch: Patch) -> None:
 
 def keep_old_numbers_in_the_index(patch: Patch) -> None:
     """The index beside the tree is not told of filters that have gone."""
-    patch.setattr(forwarding.Beside, "remove", lambda self, number: None)
+    patch.setattr(trees.Beside, "remove", lambda self, number: None)
 
 
 def stop_at_the_first(patch: Patch) -> None:
     """A filter that two pieces of stand apart is placed at the first piece only."""
-    original = places.descend
-    patch.setattr(places, "descend", lambda *arguments: (original(*arguments) or [])[:1])
+    original = vocabulary.descend
+    patch.setattr(vocabulary, "descend", lambda *arguments: (original(*arguments) or [])[:1])
 
 
 def count_no_subscriptions(patch: Patch) -> None:
@@ -328,7 +328,7 @@ BUGS = [
 
 @pytest.fixture(autouse=True)
 def few_numbers(monkeypatch: Patch) -> None:
-    monkeypatch.setattr(forwarding, "NUMBERS_MAX", 1)
+    monkeypatch.setattr(trees, "NUMBERS_MAX", 1)
 
 
 def test_without_a_bug_all_scripts_pass() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from prefix_runs import Run
 from prefix_scripts import Script, scripts, seeded, some_filters
 
-from branchline.routing.prefix import forwarding
+from branchline.routing.prefix import trees
 
 
 @often
@@ -23,14 +23,14 @@ def test_who_is_owed_an_event_gets_it(script: Script) -> None:
 @given(scripts(some_filters))
 def test_too_many_numbers_only_add(script: Script) -> None:
     """The same where no more than one overflow number travels with an event."""
-    with patch.object(forwarding, "NUMBERS_MAX", 1):
+    with patch.object(trees, "NUMBERS_MAX", 1):
         Run(script).play()
 
 
 def test_everything_comes_to_pass() -> None:
     """The scripts are not idle: all that they can meet, they meet many times."""
     seen: Counter[str] = Counter()
-    with patch.object(forwarding, "NUMBERS_MAX", 1):
+    with patch.object(trees, "NUMBERS_MAX", 1):
         for seed in range(40):
             seen += Run(seeded(seed)).play().seen
     for what in ("lost", "restarts", "GAP", "OLD", "INCOMPLETE", "arrays", "many", "numbered"):

@@ -106,7 +106,7 @@ class StoredRun(Run):
             for part in map(self.optimizer.part, range(self.script.settings.parts)):
                 part.tree = again(part.tree)
             for broker in self.brokers:
-                for vocabulary in broker.forwarder.vocabularies:
+                for vocabulary in broker.forwarder.trees.vocabularies:
                     vocabulary.tree = again(vocabulary.tree)
                     vocabulary._views = {}
 

@@ -11,8 +11,9 @@ from prefix_bugs import close_old_places, place_in_newest_version_only, walk_unk
 from prefix_scripts import cover
 
 from branchline.routing.event import Event
-from branchline.routing.prefix.forwarding import Forwarder, Found, PartPrefix, Prefix
+from branchline.routing.prefix.forwarding import Forwarder, Found
 from branchline.routing.prefix.optimizer import Optimizer, Settings
+from branchline.routing.prefix.trees import PartPrefix, Prefix, Trees
 from branchline.routing.prefix.updates import Version
 from branchline.routing.prefix.vocabulary import Fit
 
@@ -28,7 +29,7 @@ class Stage:
 
     def __init__(self, settings: Settings = IN_TREE, keep: int = 4) -> None:
         self.optimizer = Optimizer(7, settings)
-        self.here, self.there = Forwarder(), Forwarder(keep=keep)
+        self.here, self.there = Forwarder(), Forwarder(Trees(keep=keep))
         self.optimizer.subscribe(cover("other = 1"))
         self.tell()
 
@@ -36,7 +37,7 @@ class Stage:
         """The optimizer tells these brokers, or both, what is new."""
         [update] = self.optimizer.updates(0)
         for broker in brokers or (self.here, self.there):
-            assert broker.apply(update) is Fit.APPLIED
+            assert broker.trees.apply(update) is Fit.APPLIED
 
     def enter(self) -> Prefix:
         return self.here.enter(Event(EVENT))
@@ -122,7 +123,7 @@ def from_tree_to_number() -> Found:
     stage.optimizer.subscribe(cover("y = 1"))
     stage.optimizer.subscribe(cover(F))
     stage.tell(stage.there)
-    assert "#0 x > 5" in stage.there.vocabularies[0].describe()
+    assert "#0 x > 5" in stage.there.trees.vocabularies[0].describe()
     assert prefix.parts[0].entries and not prefix.parts[0].numbers
     return stage.find(prefix)
 
@@ -138,8 +139,8 @@ def from_number_to_tree() -> Found:
     stage.optimizer.unsubscribe(cover("other = 1"))
     stage.optimizer.subscribe(cover(F))
     stage.tell(stage.there)
-    assert "x > 5" in stage.there.vocabularies[0].describe()
-    assert "#" not in stage.there.vocabularies[0].describe()
+    assert "x > 5" in stage.there.trees.vocabularies[0].describe()
+    assert "#" not in stage.there.trees.vocabularies[0].describe()
     assert prefix.parts[0].numbers == (0,)
     return stage.find(prefix)
 
@@ -244,16 +245,16 @@ NAMES = "abcdefghij"
 def test_a_broker_that_is_behind_matches_afresh() -> None:
     """An event from a broker that is ahead is matched once more, and only in the part where it is ahead."""
     optimizer = Optimizer(7, Settings(parts=3, threshold=0))
-    here, there = Forwarder(3), Forwarder(3)
+    here, there = Forwarder(Trees(3)), Forwarder(Trees(3))
     for name in NAMES:
         optimizer.subscribe(cover(f"{name} = 1"))
         there.subscribe(cover(f"{name} = 1"), name)
     updates = optimizer.updates(0)
     assert len(updates) == 3
     for update in updates:
-        here.apply(update)
+        here.trees.apply(update)
     for update in updates[:2]:
-        there.apply(update)
+        there.trees.apply(update)
     event = dict.fromkeys(NAMES, 1)
     found = there.find(here.enter(Event(event)), Event(event))
     assert found.afresh == 1

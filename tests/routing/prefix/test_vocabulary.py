@@ -15,6 +15,7 @@ from branchline.routing.event import Event
 from branchline.routing.filters import Filter
 from branchline.routing.prefix.forwarding import Forwarder
 from branchline.routing.prefix.optimizer import Optimizer, Settings
+from branchline.routing.prefix.trees import Trees
 from branchline.routing.prefix.updates import NO_VERSION, Snapshot, Update, Version
 from branchline.routing.prefix.vocabulary import Fit, Vocabulary
 
@@ -231,7 +232,7 @@ def test_updates_one_by_one_are_a_snapshot(
         pictures.append(optimizer.snapshots())
     between = data.draw(st.integers(0, len(batches) - 1))
     shuffled = data.draw(st.permutations(pictures[between]))
-    brokers = [Forwarder(parts) for _ in range(3)]
+    brokers = [Forwarder(Trees(parts)) for _ in range(3)]
     sent = (
         list(chain(*updates)),
         pictures[-1],
@@ -241,10 +242,10 @@ def test_updates_one_by_one_are_a_snapshot(
         for owner, filter_ in enumerate(chain(*batches)):
             broker.subscribe((filter_,), owner)
         for each in (*begin, *mail):
-            fit = broker.apply(each)
+            fit = broker.trees.apply(each)
             assert fit is Fit.APPLIED or (isinstance(each, Snapshot) and fit in (Fit.INCOMPLETE, Fit.OLD))
     for part in range(parts):
-        each = [broker.vocabularies[part] for broker in brokers]
+        each = [broker.trees.vocabularies[part] for broker in brokers]
         assert len({(vocabulary.version, vocabulary.digest) for vocabulary in each}) == 1
         assert len({vocabulary.describe().partition("\n")[2] for vocabulary in each}) == 1
         assert len({broker.places[part].describe() for broker in brokers}) == 1
@@ -262,7 +263,7 @@ def test_nothing_was_told_yet() -> None:
     """A broker that has heard nothing has an empty tree, in which filters wait at the root and are found."""
     broker = Forwarder()
     broker.subscribe(cover("x > 5"), "f")
-    assert broker.vocabularies[0].version == NO_VERSION
+    assert broker.trees.vocabularies[0].version == NO_VERSION
     prefix = broker.enter(Event({"x": 6}))
     found = broker.find(prefix, Event({}))
     assert (found.doubtful, found.afresh) == ({"f"}, 0)
@@ -294,7 +295,7 @@ def test_the_description_of_places() -> None:
     for text in (*TEXTS[:4], "x > 20", "TRUE"):
         broker.subscribe(cover(text), text)
     for update in told(TEXTS[:2], TEXTS[2:], settings=settings):
-        broker.apply(update)
+        broker.trees.apply(update)
     assert broker.places[0].describe() == (
         "TRUE: node 0\n"
         "x < 9: node 3, node 4\n"

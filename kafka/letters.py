@@ -1,0 +1,165 @@
+"""What brokers tell each other, and what `filters` records, as JSON.
+
+A letter is a record on `link.<broker>` of the broker that it is for; who sent it stands in it as `from`, and
+`state` says what it tells. On `filters`, subscriptions stand under their identities and the newest topology
+under the key `topology`. The router keeps its facts in the same forms. Reading is strict, as for requests.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from branchline.kafka.fields import (
+    FORMAT_VERSION,
+    UNFIT,
+    check_known,
+    check_version,
+    dump,
+    glance,
+    integer,
+    items,
+    name,
+    read_object,
+    unfit,
+)
+from branchline.kafka.messages import (
+    CHANGE_FIELDS,
+    LETTER_MAX_BYTES,
+    LETTER_MAX_FIELDS,
+    change_fields,
+    change_from_fields,
+    encode_change,
+    number_from,
+)
+from branchline.kafka.topologies import TOPOLOGY_FIELDS, topology_fields, topology_from_fields
+from branchline.routing.codes import Code, Rejection
+from branchline.routing.control import Change, Forgotten, Identity
+from branchline.routing.overlay.letters import Body, Complete, Expire, Letter, Report
+from branchline.routing.overlay.topology import Topology
+
+Told: TypeAlias = Change | Body
+"""All that is told or recorded."""
+
+REPORT_PIECE = 1_000
+"""Subscriptions in one letter that reports: a batch may bring more than a record can hold."""
+
+TOPOLOGY_KEY = b"topology"
+"""The key of the topology on `filters`; an identity has slashes, so it is none."""
+
+_FIELDS = {
+    "report": {"home", "reporter", "topology", "has"},
+    "topology": TOPOLOGY_FIELDS,
+    "complete": set[str](),
+    "expire": {"home", "subscriber", "id", "number", "until_ms"},
+}
+
+
+def told_fields(told: Told) -> dict[str, Any]:
+    """Something told as JSON fields; `state` says what it is."""
+    state = {"state": type(told).__name__.lower()}
+    match told:
+        case Report():
+            assert all(identity.home == told.home for identity, _ in told.has), "a report is about one home"
+            has = [[identity.subscriber, identity.id, *number] for identity, number in told.has]
+            return {
+                **state,
+                "home": told.home,
+                "reporter": told.reporter,
+                "topology": list(told.topology),
+                "has": has,
+            }
+        case Topology():
+            return state | topology_fields(told)
+        case Complete():
+            return state
+        case Expire():
+            until = {"number": list(told.number), "until_ms": told.until_ms}
+            return {**state, **told.identity._asdict(), **until}
+        case _:
+            return change_fields(told)
+
+
+def told_from_fields(fields: Mapping[str, Any]) -> Told:
+    """The inverse of `told_fields`; raises `UNFIT` on anything else."""
+    state = fields["state"]
+    if not isinstance(state, str) or state not in (CHANGE_FIELDS.keys() | _FIELDS.keys()):
+        raise ValueError(f"state {glance(state)} is unknown")
+    if state in CHANGE_FIELDS:
+        return change_from_fields(fields)
+    check_known(fields, _FIELDS[state] | {"state"})
+    match state:
+        case "report":
+            home = name(fields["home"])
+            number, digest = items(fields["topology"])
+            has = tuple(_had(home, each) for each in items(fields["has"]))
+            return Report(home, name(fields["reporter"]), (integer(number), integer(digest)), has)
+        case "topology":
+            return topology_from_fields(fields)
+        case "complete":
+            return Complete()
+        case _:
+            identity = Identity(*(name(fields[part]) for part in Identity._fields))
+            return Expire(identity, number_from(fields["number"]), integer(fields["until_ms"]))
+
+
+def _had(home: str, value: Any) -> tuple[Identity, Any]:
+    subscriber, id_, *number = items(value)
+    return Identity(home, name(subscriber), name(id_)), number_from(number)
+
+
+def encode_letter(letter: Letter) -> Iterator[tuple[bytes, bytes]]:
+    """Key and value of the letter's records: one, or several for a report of very much."""
+    for body in _pieces(letter.body):
+        fields = {"version": FORMAT_VERSION, "from": letter.sender, **told_fields(body)}
+        yield letter.sender.encode(), dump(fields)
+
+
+def _pieces(body: Body) -> Iterator[Body]:
+    if not isinstance(body, Report) or len(body.has) <= REPORT_PIECE:
+        yield body
+        return
+    for start in range(0, len(body.has), REPORT_PIECE):
+        yield replace(body, has=body.has[start : start + REPORT_PIECE])
+
+
+def decode_letter(to: str, value: bytes | None) -> Letter | Rejection:
+    """The letter to this broker, or why the record is none."""
+    fields = read_object(value, LETTER_MAX_BYTES, LETTER_MAX_FIELDS)
+    rejection = fields if isinstance(fields, Rejection) else check_version(fields)
+    if rejection is not None:
+        return rejection
+    assert isinstance(fields, dict)
+    try:
+        sender = name(fields["from"])
+        body = told_from_fields({part: each for part, each in fields.items() if part not in _AROUND})
+    except UNFIT as error:
+        return unfit("a letter", error)
+    if isinstance(body, Forgotten):
+        return Rejection(Code.CONTROL_INVALID, "not a letter: what is forgotten is told to nobody")
+    return Letter(to, sender, body)
+
+
+_AROUND = ("version", "from")
+
+
+def encode_recorded(recorded: Change | Topology) -> tuple[bytes, bytes | None]:
+    """Key and value of the record on `filters`; a forgotten subscription is a tombstone."""
+    if isinstance(recorded, Topology):
+        return TOPOLOGY_KEY, dump({"version": FORMAT_VERSION, **told_fields(recorded)})
+    return encode_change(recorded)
+
+
+def decode_recorded(value: bytes | None) -> Change | Topology | Rejection:
+    """What a record on `filters` says, or why it says nothing."""
+    fields = read_object(value, LETTER_MAX_BYTES, LETTER_MAX_FIELDS)
+    rejection = fields if isinstance(fields, Rejection) else check_version(fields)
+    if rejection is not None:
+        return rejection
+    assert isinstance(fields, dict)
+    try:
+        told = told_from_fields({part: each for part, each in fields.items() if part != "version"})
+    except UNFIT as error:
+        return unfit("a record of filters", error)
+    if isinstance(told, Change | Topology):
+        return told
+    return Rejection(Code.CONTROL_INVALID, f"not a record of filters: {fields['state']}")

@@ -1,0 +1,16 @@
+"""All kinds of simulation. A new one is a module with a `KIND`, and a line here."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from branchline.ops.simulation.faults import KIND as FAULTS
+from branchline.ops.simulation.growth import KIND as GROWTH
+from branchline.ops.simulation.heights import KIND as HEIGHTS
+from branchline.ops.simulation.kind import Kind
+from branchline.ops.simulation.levels import KIND as LEVELS
+from branchline.ops.simulation.network import KIND as NETWORK
+from branchline.ops.simulation.query_sets import KIND as QUERIES
+
+KINDS: Mapping[str, Kind[Any]] = {
+    kind.name: kind for kind in (GROWTH, LEVELS, HEIGHTS, QUERIES, NETWORK, FAULTS)
+}

@@ -1,0 +1,1 @@
+"""The overlay of brokers: who is linked with whom, what they tell each other, and where an event goes."""

@@ -1,0 +1,58 @@
+"""What brokers tell each other, one letter at a time, in order on each link.
+
+A letter is for one broker and comes from a neighbour, or from the broker itself. A *change* is flooded: who
+learns something from it tells all neighbours but the teller. A *report* goes hop by hop to the home of what
+it reports. A *topology* goes to all old and new neighbours. *Complete* follows when a new neighbour was told
+everything. *Expire* is what a home tells itself, so that all its shards end a lease at the same point.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from branchline.routing.control import Ended, Identity, Number, Subscribed
+from branchline.routing.overlay.topology import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A broker has these subscriptions of a home, at least as new as these numbers."""
+
+    home: str
+    reporter: str
+    topology: tuple[int, int]
+    """The order of the reporter's topology when it had them."""
+    has: tuple[tuple[Identity, Number], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """The sender has told everything it knew when it became a neighbour, or had joined itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expire:
+    """The lease of the subscription, as it stood under this number until then, is over."""
+
+    identity: Identity
+    number: Number
+    until_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Propose:
+    """An operator asks for this topology."""
+
+    topology: Topology
+    request: str | None = None
+
+
+Body: TypeAlias = Subscribed | Ended | Report | Topology | Complete | Expire
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """Something told to one broker."""
+
+    to: str
+    sender: str
+    body: Body

@@ -1,0 +1,135 @@
+"""A shard's state as bytes: one JSON object, in which what the Tree Optimizer told stands as base64.
+
+Facts that are also told between brokers are written as letters write them, the others in the same way:
+`state` says what a fact is. An event that is held is its record, whole, and what was read of its headers.
+Only our own program writes and reads this, so what cannot be read is a fault of ours, and raises.
+"""
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from typing import Any
+
+from branchline.kafka.fields import dump
+from branchline.kafka.headers import read_place
+from branchline.kafka.intake import Received, received
+from branchline.kafka.letters import told_fields, told_from_fields
+from branchline.kafka.messages import number_from
+from branchline.kafka.record import Headers, Place, Record
+from branchline.routing.control import Identity, Number
+from branchline.routing.overlay.broker import Arrival, Fact, Held, Kept, Lapsed, Released
+from branchline.routing.overlay.home import Awaited
+from branchline.routing.overlay.letters import Expire, Report
+from branchline.routing.prefix import header, telling
+from branchline.routing.shard import ShardState
+
+
+def pack(state: ShardState) -> bytes:
+    """A log entry, or a whole snapshot, as bytes."""
+    return dump(
+        {
+            "told": [_encoded(telling.encode(told)) for told in state.told],
+            "facts": [[broker, fact_fields(fact)] for broker, fact in state.facts],
+        }
+    )
+
+
+def unpack(entry: bytes) -> ShardState:
+    """The inverse of `pack`."""
+    fields: dict[str, Any] = json.loads(entry)
+    told = [telling.decode(b64decode(each)) for each in fields["told"]]
+    assert None not in told, "the state has what was encoded"
+    return ShardState(
+        tuple(each for each in told if each is not None),
+        tuple((broker, fact_from_fields(fact)) for broker, fact in fields["facts"]),
+    )
+
+
+def fact_fields(fact: Fact) -> dict[str, Any]:
+    """A fact as JSON fields."""
+    state: dict[str, Any] = {"state": type(fact).__name__.lower()}
+    match fact:
+        case Number():
+            return {**state, "number": list(fact)}
+        case Awaited():
+            return {
+                **state,
+                **fact.identity._asdict(),
+                "number": list(fact.number),
+                "requests": list(fact.requests),
+            }
+        case Kept():
+            return {**state, "report": told_fields(fact.report)}
+        case Lapsed():
+            return {**state, "until_ms": fact.until_ms}
+        case Held():
+            return state | _arrival_fields(fact.arrival)
+        case Released():
+            return state
+        case _:
+            return told_fields(fact)
+
+
+def fact_from_fields(fields: Mapping[str, Any]) -> Fact:
+    """The inverse of `fact_fields`."""
+    match fields["state"]:
+        case "number":
+            return number_from(fields["number"])
+        case "awaited":
+            identity = Identity(*(fields[part] for part in Identity._fields))
+            return Awaited(identity, number_from(fields["number"]), tuple(fields["requests"]))
+        case "kept":
+            report = told_from_fields(fields["report"])
+            assert isinstance(report, Report), "only reports are kept"
+            return Kept(report)
+        case "lapsed":
+            return Lapsed(fields["until_ms"])
+        case "held":
+            return Held(_arrival(fields))
+        case "released":
+            return Released()
+        case _:
+            told = told_from_fields(fields)
+            assert not isinstance(told, Expire), "an expiry is told, and is no fact"
+            return told
+
+
+def _arrival_fields(arrival: Arrival) -> dict[str, Any]:
+    content = received(arrival)
+    record = content.record
+    return {
+        "place": str(record.place),
+        "key": _encoded(record.key),
+        "value": _encoded(record.value),
+        # Names as bytes too: one may hold half of a surrogate pair, which JSON cannot carry.
+        "headers": [
+            [_encoded(name.encode(errors="surrogatepass")), _encoded(value)] for name, value in record.headers
+        ],
+        "origin": str(content.origin),
+        "only": arrival.only,
+        "header": None if arrival.header is None else _encoded(header.encode(arrival.header)),
+    }
+
+
+def _arrival(fields: Mapping[str, Any]) -> Arrival:
+    headers: Headers = tuple(
+        ((_decoded(name) or b"").decode(errors="surrogatepass"), _decoded(value))
+        for name, value in fields["headers"]
+    )
+    record = Record(_place(fields["place"]), _decoded(fields["key"]), _decoded(fields["value"]), headers)
+    told = None if fields["header"] is None else header.decode(b64decode(fields["header"]))
+    return Arrival(Received(record, _place(fields["origin"])), told, fields["only"])
+
+
+def _place(text: str) -> Place:
+    place = read_place(text)
+    assert place is not None, "our own places read back"
+    return place
+
+
+def _encoded(value: bytes | None) -> str | None:
+    return None if value is None else b64encode(value).decode()
+
+
+def _decoded(value: str | None) -> bytes | None:
+    return None if value is None else b64decode(value)

@@ -1,0 +1,178 @@
+"""Methods can be exchanged: who gets what stays the same, and only the work differs."""
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from branchline.ops.simulation.scripts import random_event, random_filter, random_setting
+from branchline.ops.simulation.world import Faults, Setting, World
+from branchline.routing.checking import check
+from branchline.routing.compiling import Compiled, compile_filter
+from branchline.routing.control import Identity, Number, Operation, Request, Subscribed
+from branchline.routing.covers import Cover
+from branchline.routing.event import Event
+from branchline.routing.history import Read
+from branchline.routing.overlay.methods import (
+    DISSEMINATION,
+    FORWARDING,
+    MATCHING,
+    Methods,
+    Simple,
+    TableMatching,
+)
+from branchline.routing.overlay.topology import founded
+from branchline.routing.prefix.optimizer import Settings
+from branchline.routing.prefix.trees import UNMATCHED, Trees
+
+PREFIX = Methods()
+TREE = Methods("rematch", "tree")
+TABLE = Methods("rematch", "table")
+SEEDS = range(6)
+
+
+def played(seed: int, methods: Methods) -> World:
+    """A calm world in which every change settles before events are published, which settle too."""
+    random = Random(f"methods {seed}")
+    drawn = random_setting(random)
+    trees = Settings(threshold=0.0, spare_nodes=random.choice((2, 1_000)))
+    world = World(Setting(drawn.topology, drawn.jobs, methods=methods, trees=trees, faults=Faults(5)), seed)
+    names = [member.name for member in drawn.topology.members]
+    homes = {f"s{index}": random.choice(names) for index in range(5)}
+    for _ in range(12):
+        for _ in range(2):
+            subscriber = random.choice(sorted(homes))
+            operation = random.choice((Operation.SUBSCRIBE,) * 4 + (Operation.UNSUBSCRIBE,))
+            world.ask(
+                Request(
+                    operation,
+                    subscriber,
+                    random.choice(("one", "two")),
+                    homes[subscriber],
+                    filter=random_filter(random),
+                    request=f"r{world.counts['asked']}",
+                )
+            )
+            world.counts["asked"] += 1
+            world.settle()
+        for _ in range(8):
+            world.publish(random.choice(names), random_event(random), random.choice(("k", None)))
+        world.settle()
+    assert world.failures == []
+    return world
+
+
+def deliveries(world: World) -> list[tuple[object, str]]:
+    return sorted((entry.event, entry.subscriber) for entry in world.history if isinstance(entry, Read))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_all_methods_find_the_same_deliveries(seed: int) -> None:
+    """Each event reaches the same subscribers, once, and those are the ones that it is owed to."""
+    worlds = [played(seed, methods) for methods in (PREFIX, TREE, TABLE)]
+    first = deliveries(worlds[0])
+    assert first
+    for world in worlds:
+        verdict = check(world.history, repeats="none")
+        assert verdict.clean, verdict.describe()
+        assert verdict.owed + verdict.optional == len(first)
+        assert deliveries(world) == first
+
+
+def test_what_each_method_costs() -> None:
+    """Prefix forwarding matches where an event enters; rematching wherever it comes by."""
+    totals = {name: Counter[str]() for name in ("prefix", "tree", "table")}
+    for seed in SEEDS:
+        for name, methods in (("prefix", PREFIX), ("tree", TREE), ("table", TABLE)):
+            counts = played(seed, methods).counts
+            totals[name].update(counts)
+            assert counts["content_matches"] == counts["published"]
+            if name == "prefix":
+                assert counts["afresh_matches"] == 0
+            else:
+                assert counts["content_matches"] + counts["afresh_matches"] == counts["visits"]
+    for name in ("tree", "table"):
+        assert totals[name]["visits"] > totals[name]["content_matches"]
+    assert totals["prefix"]["visits"] >= totals["table"]["visits"], "no tree is more precise than a table"
+
+
+def test_an_overlay_of_one_broker_needs_no_second_match() -> None:
+    """Whatever the method."""
+    for methods in (PREFIX, TREE, TABLE):
+        world = World(Setting(founded(["b0"]), (("b0",),), methods=methods), 1)
+        world.ask(Request(Operation.SUBSCRIBE, "ann", "one", "b0", filter="x = 1", request="r"))
+        world.settle()
+        world.publish("b0", {"x": 1})
+        world.settle()
+        assert len(deliveries(world)) == 1
+        assert (world.counts["content_matches"], world.counts["afresh_matches"]) == (1, 0)
+
+
+# The methods by themselves
+
+
+def cover(text: str) -> Cover:
+    compiled = compile_filter("sql", text)
+    assert isinstance(compiled, Compiled)
+    return compiled.cover
+
+
+@pytest.mark.parametrize("name", sorted(MATCHING))
+def test_a_matching_counts_who_is_interested_for_several_reasons(name: str) -> None:
+    """Who leaves for one reason stays for the other; who has left for all is not found."""
+    matching = MATCHING[name](Trees())
+    event = Event({"x": 1})
+    for owner in ("a", "a", "b"):
+        matching.subscribe(cover("x = 1"), owner)
+    matching.subscribe(cover("x = 2"), "c")
+
+    def found() -> set[object]:
+        made = matching.match(event)
+        return {each for each in made.certain | made.doubtful if each != "c"}
+
+    assert found() == {"a", "b"}
+    matching.unsubscribe(cover("x = 1"), "a")
+    matching.unsubscribe(cover("x = 1"), "b")
+    assert found() == {"a"}
+    matching.unsubscribe(cover("x = 1"), "a")
+    assert found() == set()
+
+
+def test_a_table_finds_for_certain_but_for_arrays() -> None:
+    """What an array may have matched by two of its elements is in doubt."""
+    table = TableMatching()
+    table.subscribe(cover("x = 1"), "a")
+    assert table.match(Event({"x": 1})).certain == {"a"}
+    found = table.match(Event({"x": [1, 2]}))
+    assert (found.certain, found.doubtful) == (set(), {"a"})
+    assert table.match(Event({"x": 2})).certain == set()
+
+
+def test_rematching_lets_nothing_travel() -> None:
+    """What enters is told to nobody, and each look is a match."""
+    forwarding = FORWARDING["rematch"](TABLE, Trees())
+    forwarding.subscribe(cover("x = 1"), "a")
+    event = Event({"x": 1})
+    assert forwarding.enter(event) == UNMATCHED
+    found = forwarding.find(UNMATCHED, event)
+    assert (found.certain, found.afresh) == ({"a"}, 1)
+
+
+def test_simple_tells_everybody_but_the_teller() -> None:
+    """All of everything."""
+    change = Subscribed(Identity("a", "ann", "one"), Number(1, 1), "sql", "TRUE")
+    simple = DISSEMINATION["simple"]()
+    assert isinstance(simple, Simple)
+    assert list(simple.tell(change, "b", ("a", "b", "c"))) == [("a", change), ("c", change)]
+    assert list(simple.tell(change, None, ("a",))) == [("a", change)]
+    assert list(simple.tell_all([change])) == [change]
+
+
+def test_every_method_has_a_name() -> None:
+    """The names that a configuration may say."""
+    assert sorted(FORWARDING) == ["prefix", "rematch"]
+    assert sorted(MATCHING) == ["table", "tree"]
+    assert sorted(DISSEMINATION) == ["simple"]
+    assert PREFIX.forwarding in FORWARDING
+    assert PREFIX.matching in MATCHING
+    assert PREFIX.dissemination in DISSEMINATION

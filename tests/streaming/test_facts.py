@@ -1,0 +1,144 @@
+"""A shard's state as bytes: every kind of fact, and all that the Tree Optimizer told, comes back."""
+
+import json
+
+import strategies as our
+from hypothesis import given
+from hypothesis import strategies as st
+from prefix_scripts import cover
+
+from branchline.kafka.intake import Received
+from branchline.kafka.letters import encode_letter
+from branchline.kafka.record import Place, Record
+from branchline.routing.control import Ended, Forgotten, Identity, Operation, Request, Subscribed
+from branchline.routing.overlay.broker import Arrival, Fact, Held, Kept, Lapsed, Released
+from branchline.routing.overlay.home import Awaited
+from branchline.routing.overlay.letters import Complete, Letter, Report
+from branchline.routing.overlay.topology import founded, link
+from branchline.routing.prefix.header import Header
+from branchline.routing.prefix.optimizer import Optimizer, Settings
+from branchline.routing.prefix.trees import UNMATCHED, PartPrefix, Prefix
+from branchline.routing.prefix.updates import Version
+from branchline.routing.shard import EventBatch, Job, Shard, ShardState
+from branchline.streaming.facts import fact_fields, fact_from_fields, pack, unpack
+
+HOME = "dublin"
+NOW_MS = 1_700_000_000_000
+
+part = PartPrefix(Version(7, 3), ((1, 0), (2, 5), (1, 3)), (1, 9), True, False)
+headers = st.builds(
+    Header,
+    st.sampled_from((UNMATCHED, Prefix((part,), True))),
+    st.integers(0, 2**80),
+    st.integers(0, 2**40),
+    st.integers(0, 64),
+)
+odd_headers = st.sampled_from(((), (("\ud800", b"x"), ("", None), ("trace", b"\xff"))))
+records = st.builds(Record, our.places, our.contents, our.contents, odd_headers | our.foreign_headers)
+arrivals = st.builds(
+    Arrival, st.builds(Received, records, our.places), st.none() | headers, st.none() | our.subscribers
+)
+own = our.identities((HOME,))
+reports = st.builds(
+    Report,
+    st.just(HOME),
+    st.sampled_from(our.BROKERS),
+    st.tuples(st.integers(0, 9), st.integers(0, 2**64 - 1)),
+    st.lists(st.tuples(own, our.numbers), max_size=3).map(tuple),
+)
+asking = st.lists(st.none() | our.texts, max_size=3).map(tuple)
+identities = st.builds(Identity, our.legal_names, our.legal_names, our.legal_names)
+request_ids = st.lists(our.texts, max_size=3).map(tuple)
+times = st.none() | st.integers(0, 2**50)
+facts: dict[str, st.SearchStrategy[Fact]] = {
+    "subscribed": st.builds(
+        Subscribed,
+        identities,
+        our.numbers,
+        our.texts,
+        our.texts,
+        request_ids,
+        st.integers(0, 3),
+        times,
+        times,
+    ),
+    "ended": st.builds(
+        Ended,
+        identities,
+        our.numbers,
+        st.integers(0, 2**50),
+        request_ids,
+        st.booleans(),
+        st.integers(0, 3),
+    ),
+    "forgotten": st.builds(Forgotten, identities, our.numbers),
+    "number": our.numbers,
+    "topology": st.just(founded(["dublin", "virginia"], [link("dublin", "virginia")]).left("virginia")),
+    "awaited": st.builds(Awaited, own, our.numbers, asking),
+    "report": reports,
+    "kept": reports.map(Kept),
+    "complete": st.just(Complete()),
+    "lapsed": st.integers(-1, 2**50).map(Lapsed),
+    "held": arrivals.map(Held),
+    "released": st.just(Released()),
+}
+
+
+def test_every_kind_of_fact_is_drawn() -> None:
+    """What a broker can write down, the strategies here make."""
+    kinds = {each.__name__.lower() for each in Fact.__args__}  # type: ignore[attr-defined]
+    assert kinds == facts.keys()
+
+
+@given(st.one_of(*facts.values()))
+def test_a_fact_reads_back(fact: Fact) -> None:
+    """Also by way of JSON, and with the same types: a number is no list."""
+    read = fact_from_fields(json.loads(json.dumps(fact_fields(fact))))
+    assert read == fact
+    assert repr(read) == repr(fact), "an identity is no plain tuple"
+
+
+@given(st.lists(st.tuples(st.sampled_from(our.BROKERS), st.one_of(*facts.values())), max_size=4))
+def test_a_state_reads_back(drawn: list[tuple[str, Fact]]) -> None:
+    """Facts in their order, each with its broker; equal states are equal bytes."""
+    state = ShardState((), tuple(drawn))
+    assert unpack(pack(state)) == state
+    assert pack(unpack(pack(state))) == pack(state)
+
+
+def test_an_empty_state_reads_back() -> None:
+    """Nothing told, and no facts."""
+    assert unpack(pack(ShardState())) == ShardState()
+
+
+def test_what_the_optimizer_told_reads_back() -> None:
+    """Updates and pieces of snapshots, beside the facts."""
+    optimizer = Optimizer(1, Settings(threshold=0.0, snapshot_edges=1))
+    for text in ("a < 5 AND b = 'x'", "a < 9", "b LIKE '%y%'"):
+        optimizer.subscribe(cover(text))
+    told = (*optimizer.updates(1), *optimizer.snapshots())
+    assert len(told) > 3
+    state = ShardState(told, ((HOME, Complete()),))
+    assert unpack(pack(state)) == state
+
+
+def test_a_held_event_survives_the_state_and_is_released_whole() -> None:
+    """A shard that is built from the bytes of its state holds the event, and lets it go as it came."""
+    topology = founded(["dublin", "virginia"], [link("dublin", "virginia")])
+    job = Job((HOME,), topology)
+    shard = Shard(job, 0)
+    record = Record(Place("x.broker.dublin", 1, 2, 3), None, b'{"a": 1}', (("trace", b"\x00"),))
+    content = Received(record, Place("x.in.virginia", 0, 1, 2))
+    early = Arrival(content, Header(Prefix((part,)), 0b11, 2, 1))
+    request = Request(Operation.SUBSCRIBE, "alice", "default", HOME, filter="a = 1", lease_ms=60_000)
+    outputs = shard.handle(NOW_MS, [], [request], EventBatch([HOME], [early]))
+    assert outputs.changed is not None and outputs.deliveries == []
+    for state in ([outputs.changed], [shard.state()]):
+        again = Shard(job, 0, [unpack(pack(each)) for each in state])
+        assert again.state() == shard.state()
+        newer = Letter(HOME, "virginia", topology.linked("dublin", "virginia", 2))
+        later = again.handle(NOW_MS, [], [newer], EventBatch())
+        assert later.released == [early]
+        assert [(each.event, each.subscriber) for each in later.deliveries] == [(0, "alice")]
+        assert later.changed is not None and unpack(pack(later.changed)) == later.changed
+        assert list(encode_letter(newer)), "and what it was told can be told"
