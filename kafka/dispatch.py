@@ -18,7 +18,7 @@ from branchline.kafka.record import Headers, Place
 from branchline.kafka.topics import Topics
 from branchline.routing.codes import Rejection
 from branchline.routing.control import Ack, Request, Status
-from branchline.routing.overlay.broker import Arrival
+from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.letters import Propose
 from branchline.routing.overlay.topology import Topology
 from branchline.routing.prefix.header import encode

@@ -16,7 +16,7 @@ from branchline.kafka.record import Place, Record
 from branchline.kafka.topics import Topics
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Request
-from branchline.routing.overlay.broker import Arrival
+from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.letters import Letter, Propose
 from branchline.routing.prefix.header import Header, decode
 from branchline.routing.shard import Control, EventBatch

@@ -19,17 +19,14 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from branchline.routing.codes import Code, Rejection
-from branchline.routing.control import (
-    Ack,
-    Change,
-    Request,
-    Status,
-    Subscribed,
-)
-from branchline.routing.overlay.broker import Arrival, Broker, Copy, Fact, Routed
+from branchline.routing.control import Ack, Change, Request, Status, Subscribed
+from branchline.routing.overlay.broker import Broker
+from branchline.routing.overlay.dividing import Arrival, Copy, Routed
+from branchline.routing.overlay.facts import Fact
 from branchline.routing.overlay.letters import Letter, Propose
 from branchline.routing.overlay.methods import DISSEMINATION, FORWARDING, Methods
 from branchline.routing.overlay.recording import to_record
+from branchline.routing.overlay.speaking import Speaker
 from branchline.routing.overlay.topology import Topology, founded
 from branchline.routing.prefix.trees import Trees
 from branchline.routing.prefix.updates import Snapshot, Update
@@ -140,7 +137,6 @@ class Shard:
     """The brokers of a job, and its share of their events."""
 
     def __init__(self, job: Job, index: int, state: Iterable[ShardState] = ()) -> None:
-        self._job = job
         self._leads = index == 0
         methods = job.methods
         self.trees = Trees(methods.parts, methods.height, methods.kept_versions)
@@ -153,6 +149,7 @@ class Shard:
             )
             for name in sorted(job.brokers)
         }
+        self._speaker = Speaker(self.brokers, job.cluster)
         if job.topology is not None:
             for broker in self.brokers.values():
                 broker.restore([job.topology])
@@ -183,7 +180,7 @@ class Shard:
         outputs.changed = changed or None
         if not self._leads:
             outputs.filters, outputs.letters, outputs.acks, outputs.unusable = [], [], [], []
-        due = [broker.home.due_ms() for broker in self.brokers.values()]
+        due = [broker.home.leases.due_ms() for broker in self.brokers.values()]
         outputs.due_ms = min((each for each in due if each is not None), default=None)
         return outputs
 
@@ -199,7 +196,7 @@ class Shard:
     # Control
 
     def _control(self, now_ms: int, control: Sequence[Control], outputs: Outputs) -> list[tuple[str, Fact]]:
-        newest = max((each.topology.order for each in self.brokers.values() if each.topology), default=None)
+        before = self._speaker.newest()
         if control:
             for broker in self.brokers.values():
                 broker.begin(now_ms)
@@ -220,7 +217,7 @@ class Shard:
             facts += [(name, fact) for fact in said.facts]
             outputs.letters += said.letters
             outputs.acks += said.acks
-        outputs.filters = to_record(self.brokers, facts, newest)
+        outputs.filters = to_record(self.brokers, facts, before.order if before else None)
         outputs.subscribers = sorted(
             {
                 change.identity.subscriber
@@ -231,7 +228,7 @@ class Shard:
         return facts
 
     def _ask(self, now_ms: int, index: int, request: Request, outputs: Outputs) -> None:
-        home = self._home_of(request)
+        home = self._speaker.home_of(request)
         if isinstance(home, Broker):
             home.ask(now_ms, index, request)
         elif home is not None:
@@ -239,54 +236,13 @@ class Shard:
             named = (request.subscriber, request.id, name)
             outputs.acks.append(Ack(index, Status.REFUSED, *named, None, request.request, home))
 
-    def _home_of(self, request: Request) -> Broker | Rejection | None:
-        """The broker that answers; a refusal, if nobody else would say it; None if another job answers."""
-        topology, speaks = self._speaking()
-        if request.home in self.brokers:
-            named = self.brokers[request.home]
-            if named.topology is not None and named.topology.member(named.name) is not None:
-                return named
-            return Rejection(Code.HOME_UNKNOWN, f"the broker {named.name!r} is not in the topology")
-        here = [member for member in topology.members if member.cluster == self._job.cluster]
-        if request.home is None and len(here) == 1:
-            return self.brokers.get(here[0].name)
-        if not speaks or not topology.members:
-            return None
-        names = ", ".join(repr(member.name) for member in here)
-        if request.home is None:
-            return Rejection(Code.HOME_MISSING, f"this cluster has several brokers; name one of {names}")
-        member = topology.member(request.home)
-        if member is None:
-            return Rejection(Code.HOME_UNKNOWN, f"no broker {request.home!r}; this cluster has {names}")
-        if member.cluster != self._job.cluster:
-            reason = f"the broker {member.name!r} is on the cluster {member.cluster!r}; ask there"
-            return Rejection(Code.HOME_UNKNOWN, reason)
-        return None
-
-    def _speaking(self) -> tuple[Topology, bool]:
-        """The newest topology here, and whether this job speaks for its cluster where nobody is named."""
-        known = [broker.topology for broker in self.brokers.values() if broker.topology is not None]
-        topology = max(known, key=lambda each: each.order, default=Topology(0, ()))
-        return topology, self._speaks_under(topology)
-
-    def _speaks_under(self, topology: Topology) -> bool:
-        here = [member for member in topology.members if member.cluster == self._job.cluster]
-        return not here or here[0].name in self.brokers
-
     def _propose(self, now_ms: int, index: int, propose: Propose, outputs: Outputs) -> None:
-        newest, speaks = self._speaking()
-        topology = newest
-        if not topology.members:
-            # The first one that this job hears of: whoever it makes speak for the cluster answers.
-            topology = propose.topology
-            speaks = self._speaks_under(topology)
-        served = [member.name for member in topology.members if member.name in self.brokers]
-        if not speaks or not served:
+        broker = self._speaker.proposer(propose.topology)
+        if broker is None:
             return
-        name = served[0]
-        wrong = self.brokers[name].propose(now_ms, propose.topology, newest if newest.members else None)
+        wrong = broker.propose(now_ms, propose.topology, self._speaker.newest())
         status = Status.REFUSED if wrong else Status.ACCEPTED
-        outputs.acks.append(Ack(index, status, None, None, name, None, propose.request, wrong))
+        outputs.acks.append(Ack(index, status, None, None, broker.name, None, propose.request, wrong))
 
     def _read(self, now_ms: int, letter: Letter) -> Rejection | None:
         broker = self.brokers.get(letter.to)

@@ -17,9 +17,10 @@ from branchline.kafka.letters import told_fields, told_from_fields
 from branchline.kafka.messages import number_from
 from branchline.kafka.record import Headers, Place, Record
 from branchline.routing.control import Identity, Number
-from branchline.routing.overlay.broker import Arrival, Fact, Held, Kept, Lapsed, Released
-from branchline.routing.overlay.home import Awaited
+from branchline.routing.overlay.dividing import Arrival
+from branchline.routing.overlay.facts import Fact, Held, Kept, Lapsed, Released
 from branchline.routing.overlay.letters import Expire, Report
+from branchline.routing.overlay.pending import Awaited
 from branchline.routing.prefix import header, telling
 from branchline.routing.shard import ShardState
 

@@ -6,16 +6,19 @@ told. Each says what it breaks.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from heapq import heappop
 
 import pytest
 
-from branchline.ops.simulation.world import Runner
-from branchline.routing.control import Ended, Identity, Subscribed
-from branchline.routing.overlay import broker as broker_module
-from branchline.routing.overlay import home as home_module
-from branchline.routing.overlay.broker import Arrival, Broker, Copy, Fact, Routed
-from branchline.routing.overlay.home import Awaited, Home
+from branchline.ops.simulation.runner import Runner
+from branchline.routing.control import Ended, Identity, Status, Subscribed
+from branchline.routing.overlay import dividing, home, position
+from branchline.routing.overlay.broker import Broker
+from branchline.routing.overlay.dividing import Arrival, Copy, Divider, Routed
+from branchline.routing.overlay.facts import Fact
+from branchline.routing.overlay.leases import Leases
 from branchline.routing.overlay.letters import Body, Complete, Expire, Letter, Report
+from branchline.routing.overlay.pending import Awaited, Pending
 from branchline.routing.overlay.topology import Routes, Topology, routes
 from branchline.routing.prefix.forwarding import Found
 from branchline.routing.prefix.header import Header
@@ -56,16 +59,16 @@ def expire_by_every_shards_clock(patch: Patch) -> None:
 
     def finish_and_expire(self: Broker, now_ms: int, *, leads: bool) -> None:
         finish(self, now_ms, leads=False)
-        for due in self.home.overdue(clocks[self]):
+        for due in self.home.leases.overdue(clocks[self]):
             known = self.table.find(due.identity)
             assert known is not None
             ended = Ended(due.identity, self.home.next_number(now_ms), now_ms, known.requests, expired=True)
-            self._said.acks.append(self.home._ack(None, home_module.Status.EXPIRED, due.identity))
+            self._said.acks.append(self.home._ack(None, Status.EXPIRED, due.identity))
             self._number_and_learn(ended)
 
     patch.setattr(Shard, "handle", with_a_clock)
     patch.setattr(Broker, "finish", finish_and_expire)
-    patch.setattr(home_module, "_lapsed", lambda known, now_ms: False)
+    patch.setattr(home, "is_over", lambda known, now_ms: False)
 
 
 # Homes
@@ -73,33 +76,33 @@ def expire_by_every_shards_clock(patch: Patch) -> None:
 
 def ack_too_early(patch: Patch) -> None:
     """In force as soon as accepted: events that enter where nobody knows of it yet are lost."""
-    patch.setattr(Home, "waits_for", lambda self, identity: [])
+    patch.setattr(Pending, "waits_for", lambda self, identity: [])
 
 
 def wait_for_the_first_report_only(patch: Patch) -> None:
     """In force when one broker has reported: events that enter at the others are lost."""
-    original = Home.waits_for
+    original = Pending.waits_for
 
-    def waits_for(self: Home, identity: Identity) -> list[str]:
-        pending = self._pending.get(identity)
-        return [] if pending is not None and pending.reported else original(self, identity)
+    def waits_for(self: Pending, identity: Identity) -> list[str]:
+        waiting = self._waiting.get(identity)
+        return [] if waiting is not None and waiting.reported else original(self, identity)
 
-    patch.setattr(Home, "waits_for", waits_for)
+    patch.setattr(Pending, "waits_for", waits_for)
 
 
 def believe_the_last_report(patch: Patch) -> None:
     """A report that was overtaken takes back the later one, which is not sent again."""
 
-    def hear(self: Home, report: Report) -> list[Awaited]:
+    def hear(self: Pending, report: Report) -> list[Awaited]:
         heard = []
         for identity, number in report.has:
-            pending = self._pending.get(identity)
-            if pending is not None and number >= pending.awaited.number:
-                pending.reported[report.reporter] = report.topology
+            waiting = self._waiting.get(identity)
+            if waiting is not None and number >= waiting.awaited.number:
+                waiting.reported[report.reporter] = report.topology
                 heard.append(identity)
         return self._complete(heard)
 
-    patch.setattr(Home, "hear", hear)
+    patch.setattr(Pending, "hear", hear)
 
 
 def tell_pending_once(patch: Patch) -> None:
@@ -108,7 +111,7 @@ def tell_pending_once(patch: Patch) -> None:
 
     def take(self: Broker, now_ms: int, topology: Topology, teller: str | None) -> None:
         with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(self.home, "pending", list)
+            inner.setattr(self.home.pending, "awaited", list)
             original(self, now_ms, topology, teller)
 
     patch.setattr(Broker, "_take", take)
@@ -183,14 +186,14 @@ def tell_a_newcomer_nothing(patch: Patch) -> None:
 def leave_the_scope_whole(patch: Patch) -> None:
     """Each copy answers for the whole scope, so homes get an event along several ways."""
 
-    def copy(self: Broker, to: str, prefix: Prefix, scope: int, header: Header | None) -> Copy:
-        whole = self._routes.everybody if header is None else header.scope
+    def copy(self: Divider, to: str, prefix: Prefix, scope: int, header: Header | None) -> Copy:
+        whole = self._position.routes.everybody if header is None else header.scope
         return original(self, to, prefix, whole, header)
 
-    original = Broker._copy
-    patch.setattr(Broker, "_copy", copy)
+    original = Divider._copy
+    patch.setattr(Divider, "_copy", copy)
     # Or copies would go to and fro 64 times, ever more of them.
-    patch.setattr(broker_module, "HOPS_MAX", 2)
+    patch.setattr(dividing, "HOPS_MAX", 2)
 
 
 def number_bits_by_position(patch: Patch) -> None:
@@ -205,47 +208,47 @@ def number_bits_by_position(patch: Patch) -> None:
         }
         return Routes(made.hops, numbers, behind, (1 << len(numbers)) - 1)
 
-    patch.setattr(broker_module, "routes", by_position)
+    patch.setattr(position, "routes", by_position)
 
 
 def scope_of_the_found(patch: Patch) -> None:
     """A copy answers only for the homes that were found, though the walk stopped when it had all hops."""
-    original = Broker._divide
+    original = Divider._divide
 
-    def divide(self: Broker, arrival: Arrival, local: bool, routed: Routed) -> None:
+    def divide(self: Divider, arrival: Arrival, local: bool, routed: Routed) -> None:
         original(self, arrival, local, routed)
-        if routed.found is None or self.joining:
+        if routed.found is None or self._position.joining:
             return
         found: Found = routed.found
         owners = [owner for owner in (*found.certain, *found.doubtful) if isinstance(owner, str)]
-        bits = sum(1 << self._routes.numbers[owner] for owner in set(owners))
+        bits = sum(1 << self._position.routes.numbers[owner] for owner in set(owners))
         routed.copies = [
             replace(copy, header=copy.header._replace(scope=copy.header.scope & bits))
             for copy in routed.copies
         ]
 
-    patch.setattr(Broker, "_divide", divide)
+    patch.setattr(Divider, "_divide", divide)
 
 
 def drop_what_passes_a_joiner(patch: Patch) -> None:
     """A newcomer, who does not know who is interested, sends a passing event nowhere."""
-    original = Broker._divide
+    original = Divider._divide
 
-    def divide(self: Broker, arrival: Arrival, local: bool, routed: Routed) -> None:
+    def divide(self: Divider, arrival: Arrival, local: bool, routed: Routed) -> None:
         original(self, arrival, local, routed)
-        if self.joining and arrival.header is not None:
+        if self._position.joining and arrival.header is not None:
             routed.copies = []
 
-    patch.setattr(Broker, "_divide", divide)
+    patch.setattr(Divider, "_divide", divide)
 
 
 def join_at_once(patch: Patch) -> None:
     """A newcomer forwards from the first moment by what it knows, which is nothing."""
     original = Broker.obey
 
-    def obey(self: Broker, fact: Fact) -> object:
-        done = original(self, fact)
-        self.joining = False
+    def obey(self: Broker, fact: Fact, index: int | None = None) -> object:
+        done = original(self, fact, index)
+        self.position.joining = False
         return done
 
     patch.setattr(Broker, "obey", obey)
@@ -292,13 +295,13 @@ def believe_dead_numbers(patch: Patch) -> None:
 def expire_renewed_leases(patch: Patch) -> None:
     """A lease is told to expire when it was first to end, renewed or not, and is ended then."""
 
-    def overdue(self: Home, now_ms: int) -> list[Expire]:
+    def overdue(self: Leases, now_ms: int) -> list[Expire]:
         due: dict[Expire, None] = {}
-        while self._leases and self._leases[0][0] <= now_ms:
-            _, identity = home_module.heappop(self._leases)
+        while self._ends and self._ends[0][0] <= now_ms:
+            _, identity = heappop(self._ends)
             known = self._table.find(identity)
             if isinstance(known, Subscribed):
                 due[Expire(identity, known.number, known.until_ms or 0)] = None
         return list(due)
 
-    patch.setattr(Home, "overdue", overdue)
+    patch.setattr(Leases, "overdue", overdue)

@@ -6,7 +6,8 @@ from itertools import pairwise
 
 from branchline.routing.codes import Rejection
 from branchline.routing.control import Ack, Identity, Number, Operation, Request, Status, Subscribed
-from branchline.routing.overlay.broker import Arrival, Broker
+from branchline.routing.overlay.broker import Broker
+from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.letters import Body, Letter
 from branchline.routing.overlay.methods import Methods
 from branchline.routing.overlay.topology import Topology, founded, link

@@ -14,7 +14,8 @@ from typing import Any
 
 from branchline.routing.codes import Rejection
 from branchline.routing.control import Identity, Subscribed
-from branchline.routing.overlay.broker import Arrival, Broker, Content, Routed
+from branchline.routing.overlay.broker import Broker
+from branchline.routing.overlay.dividing import Arrival, Content, Routed
 from branchline.routing.prefix.forwarding import Forwarder, Found
 from branchline.routing.prefix.header import Header
 from branchline.routing.prefix.places import Owner
@@ -210,7 +211,7 @@ def _not_told(
     brokers: Mapping[str, Broker], hops: list[Hop], identity: Identity, visited: set[str]
 ) -> list[str]:
     """The filter matches, and the event does not come: some broker on the way does not know of it yet."""
-    waits = brokers[identity.home].home.waits_for(identity)
+    waits = brokers[identity.home].home.pending.waits_for(identity)
     if waits:
         return [f"it matches, but is not in force yet: {_listed(waits)} did not report it"]
     if identity.home not in visited:

@@ -1,22 +1,15 @@
-"""What a broker does for the subscriptions that have their home with it: answer, number, wait, expire.
+"""What a broker does for the subscriptions that have their home with it: answer, number, end.
 
 Theory of operation. A request is checked and, if it changes anything, becomes a numbered change; the broker
-floods that. A subscription is *pending* until every broker of the home's topology has reported that it has it
-under that same topology: so nobody enters events who does not know of it, or who does not yet know the home.
-Then it is in force. When the topology changes, what is pending is told again under a higher revision and
-reported anew.
-
-A lease ends by the home's clock alone, and at the same point for all its shards: the leading shard tells the
-broker to expire it, through its own link; until that is read, a renewal is refused, because the batch's time,
-which all shards share, is past the lease.
+floods that. The subscription is then pending (`pending.py`) until every broker has reported it, and its lease
+is watched (`leases.py`). A request that was handled before, or asks for what stands already, is answered by
+how the subscription stands, and changes nothing but which requests are remembered.
 
 All shards of a job hold the same home and do the same; only the leading one's answers are written.
-Cost: a report is O(what it reports * brokers); a lease is a push and a pop on a heap.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from heapq import heappop, heappush
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.compiling import Compiled, compile_filter
@@ -30,31 +23,12 @@ from branchline.routing.control import (
     Status,
     Subscribed,
 )
-from branchline.routing.limits import (
-    LEASE_MAX_MS,
-    LEASE_MIN_MS,
-    REQUESTS_REMEMBERED,
-    SUBSCRIPTIONS_PER_SUBSCRIBER,
-)
-from branchline.routing.overlay.letters import Expire, Report
-from branchline.routing.overlay.topology import Topology
+from branchline.routing.limits import REQUESTS_REMEMBERED, SUBSCRIPTIONS_PER_SUBSCRIBER
+from branchline.routing.overlay.leases import Leases, check_lease, is_over, renewed
+from branchline.routing.overlay.letters import Expire
+from branchline.routing.overlay.pending import Awaited, Pending
+from branchline.routing.overlay.position import Position
 from branchline.routing.subscriptions import SubscriptionTable
-
-
-@dataclass(frozen=True, slots=True)
-class Awaited:
-    """A subscription waits for the reports of all brokers; then these requests are answered."""
-
-    identity: Identity
-    number: Number
-    requests: tuple[str | None, ...]
-
-
-@dataclass(slots=True)
-class _Pending:
-    awaited: Awaited
-    reported: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Who has reported it, and under which topology."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,125 +46,13 @@ class Answer:
 class Home:
     """The subscriptions of one home, in the table that its broker keeps of all."""
 
-    def __init__(self, name: str, table: SubscriptionTable) -> None:
-        self.name = name
+    def __init__(self, position: Position, table: SubscriptionTable) -> None:
+        self.name = position.name
         self.number: Number | None = None
-        self.lapsed_ms = -1
-        """All leases that end at or before this have been told to expire."""
+        self.pending = Pending(position)
+        self.leases = Leases(table)
+        self._position = position
         self._table = table
-        self._pending: dict[Identity, _Pending] = {}
-        self._leases: list[tuple[int, Identity]] = []
-        self._topology: Topology | None = None
-
-    # Waiting for reports
-
-    def take(self, topology: Topology) -> list[Awaited]:
-        """The topology is this one now; what is in force by that."""
-        self._topology = topology
-        return self._complete(list(self._pending))
-
-    def await_(self, awaited: Awaited) -> list[Awaited]:
-        """Wait for reports of this; it, if there is nobody to wait for."""
-        pending = self._pending.get(awaited.identity)
-        if pending is None or pending.awaited.number != awaited.number:
-            self._pending[awaited.identity] = _Pending(awaited)
-        else:
-            pending.awaited = awaited
-        return self._complete([awaited.identity])
-
-    def hear(self, report: Report) -> list[Awaited]:
-        """Somebody has what it reports; what is in force by that."""
-        heard = []
-        for identity, number in report.has:
-            pending = self._pending.get(identity)
-            if pending is not None and number >= pending.awaited.number:
-                # A report may be overtaken by a later one, along a shorter path.
-                known = pending.reported.get(report.reporter, report.topology)
-                pending.reported[report.reporter] = max(known, report.topology)
-                heard.append(identity)
-        return self._complete(heard)
-
-    def is_pending(self, identity: Identity) -> bool:
-        return identity in self._pending
-
-    def drop(self, identity: Identity) -> None:
-        """It has ended or was replaced: nobody waits for it any more."""
-        self._pending.pop(identity, None)
-
-    def pending(self) -> list[Awaited]:
-        """What waits, in the order in which it was asked for."""
-        return [pending.awaited for pending in self._pending.values()]
-
-    def waits_for(self, identity: Identity) -> list[str]:
-        """The brokers whose reports are missing."""
-        pending = self._pending.get(identity)
-        if pending is None or self._topology is None:
-            return []
-        order = self._topology.order
-        others = (member.name for member in self._topology.members if member.name != self.name)
-        return [name for name in others if pending.reported.get(name) != order]
-
-    def reports(self) -> Iterator[Report]:
-        """Reports that say what was reported so far: what a snapshot holds."""
-        for identity, pending in self._pending.items():
-            for reporter, topology in pending.reported.items():
-                has = ((identity, pending.awaited.number),)
-                yield Report(self.name, reporter, topology, has)
-
-    def _complete(self, identities: Iterable[Identity]) -> list[Awaited]:
-        done = [identity for identity in identities if not self.waits_for(identity)]
-        return [self._pending.pop(identity).awaited for identity in dict.fromkeys(done)]
-
-    # Leases
-
-    def lease(self, change: Subscribed) -> None:
-        """Watch the lease of a change."""
-        if change.until_ms is not None:
-            heappush(self._leases, (change.until_ms, change.identity))
-
-    def due_ms(self) -> int | None:
-        """When a lease is over next; None if there is none."""
-        while self._leases and not self._stands(*self._leases[0]):
-            heappop(self._leases)
-        return self._leases[0][0] if self._leases else None
-
-    def _stands(self, until_ms: int, identity: Identity) -> bool:
-        """Whether that is when the lease is over now, and nobody was told so yet."""
-        known = self._table.find(identity)
-        return isinstance(known, Subscribed) and known.until_ms == until_ms > self.lapsed_ms
-
-    def overdue(self, now_ms: int) -> list[Expire]:
-        """The leases that are over and have not been told to expire."""
-        due: dict[Expire, None] = {}
-        while self._leases and self._leases[0][0] <= now_ms:
-            until_ms, identity = heappop(self._leases)
-            if self._stands(until_ms, identity):
-                known = self._table.find(identity)
-                assert known is not None
-                due[Expire(identity, known.number, until_ms)] = None
-        return list(due)
-
-    def expire(self, now_ms: int, expire: Expire) -> tuple[Ended, Ack] | None:
-        """End the lease, unless the subscription has since been ended, replaced or renewed."""
-        known = self._table.find(expire.identity)
-        stands = isinstance(known, Subscribed) and known.until_ms == expire.until_ms
-        # Not by the clock: it may have been set back since, and nobody would say it a second time.
-        if known is None or not stands or known.number != expire.number:
-            return None
-        ended = Ended(known.identity, self.next_number(now_ms), now_ms, known.requests, expired=True)
-        return ended, self._ack(None, Status.EXPIRED, known.identity, ended.number)
-
-    def end_all(self, now_ms: int) -> Iterator[tuple[Ended, Ack]]:
-        """End all subscriptions, because the broker is leaving."""
-        note = f"the broker {self.name!r} is leaving; subscribe at another one"
-        own = [
-            change
-            for change in self._table.changes()
-            if isinstance(change, Subscribed) and change.identity.home == self.name
-        ]
-        for known in sorted(own, key=lambda change: change.identity):
-            ended = Ended(known.identity, self.next_number(now_ms), now_ms, known.requests)
-            yield ended, self._ack(None, Status.ENDED, known.identity, ended.number, note=note)
 
     # Requests
 
@@ -218,8 +80,8 @@ class Home:
             ended = Ended(identity, self.next_number(now_ms), now_ms, requests)
             return replace(self._standing(index, request, ended), change=ended)
         if isinstance(known, Subscribed) and self._renews(now_ms, request, known):
-            renewed = _renewed(now_ms, request, known, requests)
-            return replace(self._standing(index, request, renewed), change=renewed, tell=False)
+            anew = renewed(now_ms, request, known, requests)
+            return replace(self._standing(index, request, anew), change=anew, tell=False)
         subscribed = Subscribed(
             identity,
             self.next_number(now_ms),
@@ -273,19 +135,18 @@ class Home:
         if request.operation is Operation.RENEW:
             return Answer([ack(Status.RENEWED)])
         accepted = ack(Status.ACCEPTED, _note(known))
-        pending = self._pending.get(known.identity)
-        if pending is None:
+        awaited = self.pending.find(known.identity)
+        if awaited is None:
             return Answer([accepted, ack(Status.IN_FORCE, _note(known))])
-        asking = dict.fromkeys((*pending.awaited.requests, request.request))
-        awaited = replace(pending.awaited, requests=tuple(asking)[-REQUESTS_REMEMBERED:])
-        return Answer([accepted], awaited=awaited)
+        asking = dict.fromkeys((*awaited.requests, request.request))
+        return Answer([accepted], awaited=replace(awaited, requests=tuple(asking)[-REQUESTS_REMEMBERED:]))
 
     def _check(
         self, now_ms: int, identity: Identity, request: Request, known: Subscribed | Ended | None
     ) -> Rejection | None:
         if request.operation is not Operation.SUBSCRIBE:
             return self._check_known(now_ms, identity, request, known)
-        member = self._topology.member(self.name) if self._topology else None
+        member = self._position.member
         if member is not None and member.leaving:
             return Rejection(Code.HOME_LEAVING, f"the broker {self.name!r} is leaving; name another home")
         homes = self._table.homes(identity.subscriber)
@@ -302,7 +163,7 @@ class Home:
                 f"the limit is {SUBSCRIPTIONS_PER_SUBSCRIBER}",
             )
         compiled = compile_filter(request.spelling, request.filter)
-        return compiled if isinstance(compiled, Rejection) else _check_lease(request)
+        return compiled if isinstance(compiled, Rejection) else check_lease(request)
 
     def _check_known(
         self, now_ms: int, identity: Identity, request: Request, known: Subscribed | Ended | None
@@ -314,11 +175,11 @@ class Home:
             )
         if request.operation is Operation.UNSUBSCRIBE:
             return None
-        if isinstance(known, Ended) or _lapsed(known, now_ms):
+        if isinstance(known, Ended) or is_over(known, now_ms):
             return Rejection(
                 Code.LEASE_OVER, f"the subscription {identity.id!r} has ended; subscribe to it anew"
             )
-        return _check_lease(request)
+        return check_lease(request)
 
     def _asks_for_what_stands(self, now_ms: int, request: Request, known: Subscribed | Ended) -> bool:
         if request.operation is Operation.UNSUBSCRIBE:
@@ -331,7 +192,31 @@ class Home:
     def _renews(self, now_ms: int, request: Request, known: Subscribed) -> bool:
         """Whether the filter stays as it is; one whose lease is over cannot be saved, it is to expire."""
         same = (known.spelling, known.filter) == (request.spelling, request.filter)
-        return not _lapsed(known, now_ms) and (same or request.operation is Operation.RENEW)
+        return not is_over(known, now_ms) and (same or request.operation is Operation.RENEW)
+
+    # Ends
+
+    def expire(self, now_ms: int, expire: Expire) -> tuple[Ended, Ack] | None:
+        """End the lease, unless the subscription has since been ended, replaced or renewed."""
+        known = self._table.find(expire.identity)
+        stands = isinstance(known, Subscribed) and known.until_ms == expire.until_ms
+        # Not by the clock: it may have been set back since, and nobody would say it a second time.
+        if known is None or not stands or known.number != expire.number:
+            return None
+        ended = Ended(known.identity, self.next_number(now_ms), now_ms, known.requests, expired=True)
+        return ended, self._ack(None, Status.EXPIRED, known.identity, ended.number)
+
+    def end_all(self, now_ms: int) -> Iterator[tuple[Ended, Ack]]:
+        """End all subscriptions, because the broker is leaving."""
+        note = f"the broker {self.name!r} is leaving; subscribe at another one"
+        own = [
+            change
+            for change in self._table.changes()
+            if isinstance(change, Subscribed) and change.identity.home == self.name
+        ]
+        for known in sorted(own, key=lambda change: change.identity):
+            ended = Ended(known.identity, self.next_number(now_ms), now_ms, known.requests)
+            yield ended, self._ack(None, Status.ENDED, known.identity, ended.number, note=note)
 
     def _ack(
         self,
@@ -346,34 +231,6 @@ class Home:
         return Ack(
             index, status, identity.subscriber, identity.id, self.name, number, request, rejection, note
         )
-
-
-def _lapsed(known: Subscribed, now_ms: int) -> bool:
-    return known.until_ms is not None and known.until_ms <= now_ms
-
-
-def _check_lease(request: Request) -> Rejection | None:
-    lease_ms = request.lease_ms
-    if lease_ms is None or LEASE_MIN_MS <= lease_ms <= LEASE_MAX_MS:
-        return None
-    return Rejection(
-        Code.LEASE_INVALID,
-        f"a lease of {lease_ms} ms; it must be from {LEASE_MIN_MS} to {LEASE_MAX_MS} ms",
-    )
-
-
-def _renewed(now_ms: int, request: Request, known: Subscribed, requests: tuple[str, ...]) -> Subscribed:
-    """The same subscription with its lease begun anew. Subscribing anew may also take the lease away."""
-    lease_ms = request.lease_ms
-    if lease_ms is None and request.operation is Operation.RENEW:
-        lease_ms = known.lease_ms
-    return replace(
-        known,
-        revision=known.revision + 1,
-        requests=requests,
-        lease_ms=lease_ms,
-        until_ms=None if lease_ms is None else now_ms + lease_ms,
-    )
 
 
 def _note(subscribed: Subscribed) -> str | None:

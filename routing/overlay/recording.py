@@ -7,7 +7,8 @@ subscription stands, so a broker that lags must not write what another one has w
 from collections.abc import Mapping, Sequence
 
 from branchline.routing.control import Change, Ended, Forgotten, Identity, Subscribed
-from branchline.routing.overlay.broker import Broker, Fact
+from branchline.routing.overlay.broker import Broker
+from branchline.routing.overlay.facts import Fact
 from branchline.routing.overlay.topology import Topology
 
 

@@ -25,9 +25,10 @@ from branchline.routing.control import (
 from branchline.routing.evaluate import evaluate
 from branchline.routing.event import Event
 from branchline.routing.limits import ENDED_REMEMBERED_MS, LEASE_MAX_MS, LEASE_MIN_MS, REQUESTS_REMEMBERED
-from branchline.routing.overlay.broker import Arrival, Fact, Lapsed
-from branchline.routing.overlay.home import Awaited
+from branchline.routing.overlay.dividing import Arrival
+from branchline.routing.overlay.facts import Fact, Lapsed
 from branchline.routing.overlay.letters import Expire, Letter
+from branchline.routing.overlay.pending import Awaited
 from branchline.routing.overlay.topology import Topology
 from branchline.routing.prefix.optimizer import Optimizer, Settings
 from branchline.routing.shard import (

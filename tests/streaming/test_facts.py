@@ -11,9 +11,10 @@ from branchline.kafka.intake import Received
 from branchline.kafka.letters import encode_letter
 from branchline.kafka.record import Place, Record
 from branchline.routing.control import Ended, Forgotten, Identity, Operation, Request, Subscribed
-from branchline.routing.overlay.broker import Arrival, Fact, Held, Kept, Lapsed, Released
-from branchline.routing.overlay.home import Awaited
+from branchline.routing.overlay.dividing import Arrival
+from branchline.routing.overlay.facts import Fact, Held, Kept, Lapsed, Released
 from branchline.routing.overlay.letters import Complete, Letter, Report
+from branchline.routing.overlay.pending import Awaited
 from branchline.routing.overlay.topology import founded, link
 from branchline.routing.prefix.header import Header
 from branchline.routing.prefix.optimizer import Optimizer, Settings

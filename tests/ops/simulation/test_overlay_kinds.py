@@ -15,7 +15,7 @@ from branchline.ops.simulation import network
 from branchline.ops.simulation.kind import Case, Row
 from branchline.ops.simulation.shapes import Shape
 from branchline.ops.simulation.simulation import Simulation, read_simulation
-from branchline.routing.overlay.broker import Broker
+from branchline.routing.overlay.dividing import Divider
 from branchline.routing.overlay.topology import fault
 
 NETWORK = """
@@ -189,7 +189,7 @@ def test_a_bug_ends_in_a_verdict_that_names_the_script(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was found is told with the script's number, and the exit code is 1."""
-    monkeypatch.setattr(Broker, "_deliver", lambda *_: None)
+    monkeypatch.setattr(Divider, "_deliver", lambda *_: None)
     (tmp_path / "few.toml").write_text(FAULTS.replace("steps = 20", "steps = 60"), encoding="utf-8")
     arguments = ["simulate", str(tmp_path / "few.toml"), "--out", str(tmp_path / "out"), "--processes", "1"]
     result = CliRunner().invoke(main, arguments)

@@ -18,8 +18,9 @@ from random import Random
 import pytest
 from prefix_bugs import walk_unknown_versions
 
-from branchline.ops.simulation.scripts import Script, play, play_all, random_setting
-from branchline.ops.simulation.world import Setting
+from branchline.ops.simulation.drawing import random_setting
+from branchline.ops.simulation.scripts import Script, play, play_all
+from branchline.ops.simulation.setting import Setting
 from branchline.routing.overlay.methods import Methods
 
 STEPS = 40

@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from branchline.ops.simulation.world import Faults, Record, Setting, World
+from branchline.ops.simulation.runner import Record
+from branchline.ops.simulation.setting import Faults, Setting
+from branchline.ops.simulation.world import World
 from branchline.routing.checking import check
 from branchline.routing.control import Identity, Operation, Request, Status
 from branchline.routing.history import (
@@ -329,7 +331,7 @@ def test_the_tree_optimizer_hears_of_filters_and_tells_all_jobs() -> None:
     world.settle()
     assert world.counts["updates"] == 1
     assert world.counts["updates_applied"] == 3
-    assert [clock for _, clock in world.tree_clocks] == [1]
+    assert [clock for _, clock in world.optimizer.clocks] == [1]
     assert {runner.shards[0].trees.vocabularies[0].version for runner in world.runners} == {(1, 1)}
 
 
@@ -338,7 +340,7 @@ def test_a_tree_optimizer_that_starts_anew_tells_its_tree() -> None:
     world = a_world(trees=Settings(threshold=0.0))
     subscribe(world, "x = 1")
     world.settle()
-    world.restart_optimizer()
+    world.optimizer.restart()
     world.settle()
     assert {runner.shards[0].trees.vocabularies[0].version.incarnation for runner in world.runners} == {2}
 
@@ -353,6 +355,6 @@ def test_updates_may_be_lost_and_a_snapshot_heals() -> None:
     subscribe(world, "x = 2", "r2")
     world.settle()
     assert world.counts["updates_gap"] == 3
-    world.tell_snapshot()
+    world.optimizer.tell_snapshot()
     world.settle()
     assert {runner.shards[0].trees.vocabularies[0].version for runner in world.runners} == {(1, 2)}

@@ -10,7 +10,7 @@ from overlay_hands import NOW_MS, Hands, Plain, line, numbers, ring, statuses, s
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Ended, Identity, Number, Status, Subscribed
 from branchline.routing.limits import ENDED_REMEMBERED_MS, HOPS_MAX
-from branchline.routing.overlay.broker import Arrival
+from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.letters import Complete, Letter, Report
 from branchline.routing.overlay.topology import Topology, founded, link
 from branchline.routing.prefix.header import Header
@@ -305,7 +305,7 @@ def test_the_scope_is_divided(
         owed = numbers(topology, interested) & scope
         assert owed & ~answered == 0
         own = hands.broker(member.name)
-        for hop, homes in own._routes.behind.items():
+        for hop, homes in own.position.routes.behind.items():
             assert sent.get(hop, 0) == (homes & scope if homes & owed else 0)
         assert outputs.counts["retired_homes"] == (scope & ~everyone).bit_count()
 

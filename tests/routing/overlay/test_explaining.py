@@ -4,8 +4,10 @@ import json
 
 import pytest
 
+from branchline.ops.simulation.runner import Record
 from branchline.ops.simulation.scripts import Script
-from branchline.ops.simulation.world import Record, Setting, World
+from branchline.ops.simulation.setting import Setting
+from branchline.ops.simulation.world import World
 from branchline.routing.control import Identity, Operation, Request
 from branchline.routing.history import Published, Read
 from branchline.routing.overlay.broker import Broker
@@ -79,7 +81,7 @@ def subscribed(*filters: str) -> World:
 def test_a_delivery_is_explained_hop_by_hop() -> None:
     """Where the content is matched, where the prefix is followed, what was found, and who gets it."""
     world = subscribed("x > 5")
-    world.tell_snapshot()
+    world.optimizer.tell_snapshot()
     world.settle()
     explanation = explained(world, "a", {"x": 6}, "alice")
     assert explanation.delivered
@@ -123,7 +125,7 @@ def test_what_is_not_in_force_yet_names_who_is_waited_for() -> None:
     (denial,) = explanation.denials
     assert denial.reasons == ("it matches, but is not in force yet: a, b did not report it",)
     assert [hop.broker for hop in explanation.hops] == ["a"]
-    assert brokers["c"].home.is_pending(Identity("c", "alice", "f0"))
+    assert brokers["c"].home.pending.find(Identity("c", "alice", "f0")) is not None
 
 
 def test_a_broker_that_is_not_known_here_ends_what_can_be_told() -> None:

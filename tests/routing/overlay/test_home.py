@@ -6,7 +6,7 @@ from overlay_hands import NOW_MS, Hands, Plain, line, refusal, renew, ring, stat
 from branchline.routing.codes import Code
 from branchline.routing.control import Ended, Identity, Number, Status, Subscribed
 from branchline.routing.limits import LEASE_MIN_MS
-from branchline.routing.overlay.broker import Arrival
+from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.letters import Expire, Letter, Report
 from branchline.routing.overlay.topology import Topology
 from branchline.routing.shard import EventBatch, Outputs
@@ -38,12 +38,12 @@ def test_a_request_is_accepted_at_once_and_in_force_when_everybody_has_reported(
     hands = Hands(line("abc"))
     outputs = hands.call("a", subscribe("x = 1"))
     assert statuses(outputs) == [ACCEPTED]
-    assert hands.broker("a").home.waits_for(ANN) == ["b", "c"]
+    assert hands.broker("a").home.pending.waits_for(ANN) == ["b", "c"]
     assert [letter.to for letter in hands.mail] == ["b"]
     hands.deliver(to="b")
     assert {letter.to for letter in hands.mail} == {"a", "c"}
     assert not in_force(*hands.deliver(to="a"))
-    assert hands.broker("a").home.waits_for(ANN) == ["c"]
+    assert hands.broker("a").home.pending.waits_for(ANN) == ["c"]
     assert "a/ann/one waits for c" in hands.broker("a").describe()
     hands.deliver(to="c")
     hands.deliver(to="b")
@@ -108,7 +108,7 @@ def test_a_report_under_an_older_topology_does_not_count() -> None:
     hands.start("c")
     hands.take(old.joined("c", {"b": 1}), at="a")
     assert not in_force(hands.call("a", report(old, "b")), hands.call("a", report(hands.topology, "c")))
-    assert hands.broker("a").home.waits_for(ANN) == ["b"]
+    assert hands.broker("a").home.pending.waits_for(ANN) == ["b"]
     assert in_force(hands.call("a", report(hands.topology, "b")))
 
 
@@ -119,9 +119,9 @@ def test_a_report_under_a_newer_topology_counts_only_when_the_home_has_that_one(
     new = hands.topology.joined("c", {"b": 1})
     hands.call("a", subscribe())
     assert not in_force(hands.call("a", report(new, "b")))
-    assert hands.broker("a").home.waits_for(ANN) == ["b"]
+    assert hands.broker("a").home.pending.waits_for(ANN) == ["b"]
     assert not in_force(hands.take(new, at="a"))
-    assert hands.broker("a").home.waits_for(ANN) == ["c"]
+    assert hands.broker("a").home.pending.waits_for(ANN) == ["c"]
     assert in_force(hands.call("a", report(new, "c")))
 
 
@@ -360,7 +360,7 @@ def test_other_shards_do_not_watch_leases_for_ever() -> None:
         due_ms = shard.handle(hands.now_ms, [], [], _entering("a")).due_ms
         assert due_ms is not None
         assert due_ms > hands.now_ms
-        assert len(hands.broker("a", index).home._leases) < 10
+        assert len(hands.broker("a", index).home.leases._ends) < 10
 
 
 # Leaving, and homes
@@ -402,7 +402,7 @@ def test_what_was_pending_when_its_home_leaves_is_ended() -> None:
     hands.take(hands.topology.left("a"), at="a")
     hands.settle()
     assert [ack.status for ack in hands.acks if ack.subscriber] == [ACCEPTED, ENDED]
-    assert hands.broker("a").home.pending() == []
+    assert hands.broker("a").home.pending.awaited() == []
 
 
 def test_a_subscriber_has_one_home() -> None:

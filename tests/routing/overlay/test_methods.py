@@ -5,8 +5,9 @@ from random import Random
 
 import pytest
 
-from branchline.ops.simulation.scripts import random_event, random_filter, random_setting
-from branchline.ops.simulation.world import Faults, Setting, World
+from branchline.ops.simulation.drawing import random_event, random_filter, random_setting
+from branchline.ops.simulation.setting import Faults, Setting
+from branchline.ops.simulation.world import World
 from branchline.routing.checking import check
 from branchline.routing.compiling import Compiled, compile_filter
 from branchline.routing.control import Identity, Number, Operation, Request, Subscribed

@@ -20,7 +20,8 @@ from branchline.routing.control import (
     Subscribed,
 )
 from branchline.routing.limits import ENDED_REMEMBERED_MS, LEASE_MIN_MS
-from branchline.routing.overlay.broker import Arrival, Fact, Lapsed
+from branchline.routing.overlay.dividing import Arrival
+from branchline.routing.overlay.facts import Fact, Lapsed
 from branchline.routing.overlay.letters import Complete, Letter, Propose, Report
 from branchline.routing.overlay.topology import Topology, founded, link
 from branchline.routing.prefix.header import Header
@@ -470,7 +471,7 @@ def test_a_pending_subscription_survives_with_the_reports_that_it_has() -> None:
     hands.deliver(to="a")
     (shard,) = hands.at["a"]
     hands.at["a"] = [Shard(Job(("a",), hands.topology), 0, [shard.state()])]
-    assert hands.broker("a").home.waits_for(ANN) == ["c"]
+    assert hands.broker("a").home.pending.waits_for(ANN) == ["c"]
     hands.settle()
     assert hands.acks[-1].status is Status.IN_FORCE
 

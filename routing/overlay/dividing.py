@@ -1,0 +1,236 @@
+"""Dividing: where a copy of an event goes from one broker.
+
+Theory of operation. A copy of an event carries its *scope*: the homes that it still answers for. The broker
+divides it: the copy to a neighbour gets all homes of the scope that are reached through it, matched or not,
+and is sent if an address among them was found. So each home is answered for by exactly one copy, however
+early somebody stops looking. A copy that was divided under a newer topology than the broker's own is *early*,
+and must be held until the broker has that one.
+
+A broker that *joins* does not know yet who is interested. Until a neighbour has told it everything, it hands
+entering events unmatched to its sponsor, and passes other ones on in every direction that is in their scope.
+
+Routing an event changes nothing, so anybody may ask what would become of one. Cost: what the forwarding
+method takes, and O(neighbours); local subscribers that were found in doubt are evaluated one by one.
+"""
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Protocol
+
+from branchline.routing.codes import Code, Rejection
+from branchline.routing.compiling import Compiled
+from branchline.routing.control import Identity
+from branchline.routing.event import Event
+from branchline.routing.limits import HOPS_MAX
+from branchline.routing.overlay.methods import Forwarding
+from branchline.routing.overlay.position import Position
+from branchline.routing.prefix.delivering import decide
+from branchline.routing.prefix.forwarding import Found
+from branchline.routing.prefix.header import Header
+from branchline.routing.prefix.places import Owner
+from branchline.routing.prefix.trees import UNMATCHED, Prefix
+from branchline.routing.values import JsonValue
+
+
+class Content(Protocol):
+    """An event as it arrived, opaque but for this."""
+
+    def attributes(self) -> Mapping[str, JsonValue] | Rejection:
+        """What filters see, or why it cannot be read."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A copy of an event at a broker."""
+
+    content: Content
+    header: Header | None = None
+    """What the broker before told; None for one that enters here."""
+    only: str | None = None
+    """The one subscriber it is for; None for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A copy of an event for a neighbour."""
+
+    to: str
+    header: Header
+
+
+@dataclass(slots=True)
+class Routed:
+    """What became of one arrival."""
+
+    held: bool = False
+    copies: list[Copy] = field(default_factory=list)
+    deliveries: list[str] = field(default_factory=list)
+    """Subscribers, sorted."""
+    undecided: dict[str, Rejection] = field(default_factory=dict)
+    refused: Rejection | None = None
+    """Why it could not go on; it is still owed to the scope."""
+    scope: int = 0
+    prefix: Prefix = UNMATCHED
+    found: Found | None = None
+    content_matches: int = 0
+    afresh_matches: int = 0
+    exact_checks: int = 0
+    refuted: int = 0
+    """Subscribers that were found and do not get it: false positives, had nobody checked."""
+    retired: int = 0
+    """Homes in the scope that are no more."""
+
+
+class _Unreadable(Exception):
+    """The content had to be looked at, and could not be read."""
+
+    def __init__(self, rejection: Rejection) -> None:
+        super().__init__(rejection.reason)
+        self.rejection = rejection
+
+
+@dataclass(slots=True)
+class _Sought:
+    """Who is looked for: the homes of a scope, and local subscriptions, of one subscriber or of all."""
+
+    hops: Mapping[str, str]
+    local: bool
+    only: str | None
+    enough_hops: int
+
+    def __contains__(self, owner: object) -> bool:
+        if isinstance(owner, Identity):
+            return self.local and self.only in (None, owner.subscriber)
+        return owner in self.hops
+
+    def enough(self, found: Found) -> bool:
+        """All next hops are found, and nobody here is looked for."""
+        if self.local:
+            return False
+        hops = {self.hops[home] for home in (*found.certain, *found.doubtful)}  # type: ignore[index]
+        return len(hops) == self.enough_hops
+
+
+class Divider:
+    """What one broker does with events: which copies go on, and who gets them here."""
+
+    def __init__(self, position: Position, forwarding: Forwarding, *, paper_delivery: bool = False) -> None:
+        self._position = position
+        self._forwarding = forwarding
+        self._paper_delivery = paper_delivery
+        self._own: dict[Owner, Compiled] = {}
+
+    def exchange(self, identity: Identity, before: Compiled | None, after: Compiled | None) -> None:
+        """The filter of a subscription is another one now, or the first (no before) or none (no after)."""
+        is_local = identity.home == self._position.name
+        owner = identity if is_local else identity.home
+        # First the new one: an owner of both must not be forgotten in between.
+        if after is not None:
+            self._forwarding.subscribe(after.cover, owner)
+        if before is not None:
+            self._forwarding.unsubscribe(before.cover, owner)
+        if is_local and after is not None:
+            self._own[identity] = after
+        else:
+            self._own.pop(identity, None)
+
+    def is_early(self, arrival: Arrival) -> bool:
+        """Whether the arrival needs a newer topology than there is, or any."""
+        position = self._position
+        if position.topology is None or (position.member is None and not position.is_retired):
+            return True
+        return arrival.header is not None and arrival.header.topology > position.topology.number
+
+    def route(self, arrival: Arrival) -> Routed:
+        """Where an arrival goes from here. Changes nothing."""
+        routed = Routed()
+        if self.is_early(arrival):
+            routed.held = True
+            return routed
+        name, routes = self._position.name, self._position.routes
+        here, header = routes.numbers.get(name), arrival.header
+        scope = routes.everybody if header is None else header.scope
+        if arrival.only is not None:
+            scope &= 0 if here is None else 1 << here
+        routed.retired = (scope & ~routes.everybody).bit_count()
+        routed.scope = scope = scope & routes.everybody
+        if here is None:
+            if scope:
+                routed.refused = Rejection(Code.BROKER_RETIRED, f"the broker {name!r} is retired")
+            return routed
+        if header is not None and header.hops > HOPS_MAX:
+            routed.refused = Rejection(
+                Code.HOPS_TOO_MANY, f"this copy has crossed {header.hops} links; the limit is {HOPS_MAX}"
+            )
+            return routed
+        try:
+            self._divide(arrival, bool(scope >> here & 1), routed)
+        except _Unreadable as unreadable:
+            routed.copies, routed.deliveries, routed.refused = [], [], unreadable.rejection
+        return routed
+
+    def _divide(self, arrival: Arrival, local: bool, routed: Routed) -> None:
+        header, position = arrival.header, self._position
+        event = Event(lambda: _readable(arrival.content))
+        if position.joining and header is None and arrival.only is None:
+            sponsor = position.neighbours[0]
+            routed.copies.append(self._copy(sponsor, UNMATCHED, routed.scope, header))
+            return
+        routed.prefix = UNMATCHED if header is None else header.prefix
+        hops = position.hops_of(routed.scope)
+        if position.joining:
+            routed.copies = self._copies(set(hops.values()), header, routed)
+            # It has gone to all other homes: of those who are left, only subscriptions here are looked for.
+            hops = {}
+        elif header is None or not header.prefix.parts:
+            routed.prefix = self._forwarding.enter(event)
+        entered = header is None or (not header.prefix.parts and bool(routed.prefix.parts))
+        routed.content_matches = int(entered)
+        sought = _Sought(hops, local and bool(self._own), arrival.only, len(set(hops.values())))
+        if not sought.local and not sought.hops:
+            return
+        found = routed.found = self._forwarding.find(routed.prefix, event, sought)
+        routed.afresh_matches = int(bool(found.afresh) and not entered)
+        needed = {hops[owner] for owner in (*found.certain, *found.doubtful) if isinstance(owner, str)}
+        routed.copies += self._copies(needed, header, routed)
+        if sought.local:
+            self._deliver(event, found, routed)
+
+    def _deliver(self, event: Event, found: Found, routed: Routed) -> None:
+        certain = {owner for owner in found.certain if isinstance(owner, Identity)}
+        doubtful = {owner for owner in found.doubtful if isinstance(owner, Identity)}
+        local = Found({*certain}, {*doubtful})
+        owed = decide(local, self._own, event, paper=self._paper_delivery, alike=_SUBSCRIBER)
+        routed.exact_checks = owed.checks
+        routed.deliveries = sorted(set(map(_SUBSCRIBER, owed.owners)))
+        for owner, rejection in sorted(owed.undecided.items(), key=lambda item: str(item[0])):
+            subscriber = _SUBSCRIBER(owner)
+            if subscriber not in routed.deliveries:
+                routed.undecided[subscriber] = rejection
+        found_here = {owner.subscriber for owner in certain | doubtful}
+        routed.refuted = len(found_here) - len(routed.deliveries) - len(routed.undecided)
+
+    def _copies(self, hops: Set[str], header: Header | None, routed: Routed) -> list[Copy]:
+        """A copy to each of these hops, which answers for all homes of the scope behind it."""
+        return [
+            self._copy(hop, routed.prefix, routed.scope & homes, header)
+            for hop, homes in self._position.routes.behind.items()
+            if hop in hops
+        ]
+
+    def _copy(self, to: str, prefix: Prefix, scope: int, header: Header | None) -> Copy:
+        assert self._position.topology is not None
+        hops = 1 if header is None else header.hops + 1
+        return Copy(to, Header(prefix, scope, self._position.topology.number, hops))
+
+
+_SUBSCRIBER = attrgetter("subscriber")
+
+
+def _readable(content: Content) -> Mapping[str, JsonValue]:
+    attributes = content.attributes()
+    if isinstance(attributes, Rejection):
+        raise _Unreadable(attributes)
+    return attributes

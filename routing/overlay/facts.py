@@ -1,0 +1,48 @@
+"""Facts: all that a broker remembers, one at a time.
+
+Theory of operation. Handling a message decides on facts, each of which is obeyed at once and written down;
+obeying them again, in order, gives the same broker. So a log of facts is a broker's state, and a snapshot is
+a shorter list of facts that makes an equal broker. Letters, acks and copies of events are what a broker says
+meanwhile; they leave no trace but the facts.
+
+Some facts are also told between brokers, or are numbers and topologies as they are; those that are a broker's
+own matter are here.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from branchline.routing.control import Change, Number
+from branchline.routing.overlay.dividing import Arrival
+from branchline.routing.overlay.letters import Complete, Report
+from branchline.routing.overlay.pending import Awaited
+from branchline.routing.overlay.topology import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """An arrival that waits for a newer topology."""
+
+    arrival: Arrival
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """What was held and need not be any more has gone its way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lapsed:
+    """All leases that end at or before this have been told to expire."""
+
+    until_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A report that waits for a newer topology, which its home is in."""
+
+    report: Report
+
+
+Fact: TypeAlias = Change | Number | Topology | Awaited | Report | Kept | Complete | Lapsed | Held | Released

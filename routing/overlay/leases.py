@@ -1,0 +1,87 @@
+"""Leases of the subscriptions of one home: which is over next, and which are over and nobody has said so.
+
+Theory of operation. A lease ends by the home's clock alone, and at the same point for all its shards: the
+leading shard tells the broker to expire it, through its own link; until that is read, a renewal is refused,
+because the batch's time, which all shards share, is past the lease.
+
+Whenever a lease is begun or renewed, its end goes on a heap; what a later change has made of the subscription
+is looked up when an end comes to the top. So ends that no longer hold stay until then, and do no harm.
+
+Cost: a push and a pop for each time that a lease is begun or renewed.
+"""
+
+from dataclasses import replace
+from heapq import heappop, heappush
+
+from branchline.routing.codes import Code, Rejection
+from branchline.routing.control import Identity, Operation, Request, Subscribed
+from branchline.routing.limits import LEASE_MAX_MS, LEASE_MIN_MS
+from branchline.routing.overlay.letters import Expire
+from branchline.routing.subscriptions import SubscriptionTable
+
+
+class Leases:
+    """The ends of leases, of subscriptions that stand in a table."""
+
+    def __init__(self, table: SubscriptionTable) -> None:
+        self.lapsed_ms = -1
+        """All leases that end at or before this have been told to expire."""
+        self._table = table
+        self._ends: list[tuple[int, Identity]] = []
+
+    def watch(self, change: Subscribed) -> None:
+        """Watch the lease of a change, if it has one."""
+        if change.until_ms is not None:
+            heappush(self._ends, (change.until_ms, change.identity))
+
+    def due_ms(self) -> int | None:
+        """When a lease is over next; None if there is none."""
+        while self._ends and not self._stands(*self._ends[0]):
+            heappop(self._ends)
+        return self._ends[0][0] if self._ends else None
+
+    def overdue(self, now_ms: int) -> list[Expire]:
+        """The leases that are over and have not been told to expire."""
+        due: dict[Expire, None] = {}
+        while self._ends and self._ends[0][0] <= now_ms:
+            until_ms, identity = heappop(self._ends)
+            if self._stands(until_ms, identity):
+                known = self._table.find(identity)
+                assert known is not None
+                due[Expire(identity, known.number, until_ms)] = None
+        return list(due)
+
+    def _stands(self, until_ms: int, identity: Identity) -> bool:
+        """Whether that is when the lease is over now, and nobody was told so yet."""
+        known = self._table.find(identity)
+        return isinstance(known, Subscribed) and known.until_ms == until_ms > self.lapsed_ms
+
+
+def is_over(known: Subscribed, now_ms: int) -> bool:
+    """Whether the lease is over by the clock, told to expire or not."""
+    return known.until_ms is not None and known.until_ms <= now_ms
+
+
+def check_lease(request: Request) -> Rejection | None:
+    """Why the lease that is asked for cannot be given; None if it can."""
+    lease_ms = request.lease_ms
+    if lease_ms is None or LEASE_MIN_MS <= lease_ms <= LEASE_MAX_MS:
+        return None
+    return Rejection(
+        Code.LEASE_INVALID,
+        f"a lease of {lease_ms} ms; it must be from {LEASE_MIN_MS} to {LEASE_MAX_MS} ms",
+    )
+
+
+def renewed(now_ms: int, request: Request, known: Subscribed, requests: tuple[str, ...]) -> Subscribed:
+    """The same subscription with its lease begun anew. Subscribing anew may also take the lease away."""
+    lease_ms = request.lease_ms
+    if lease_ms is None and request.operation is Operation.RENEW:
+        lease_ms = known.lease_ms
+    return replace(
+        known,
+        revision=known.revision + 1,
+        requests=requests,
+        lease_ms=lease_ms,
+        until_ms=None if lease_ms is None else now_ms + lease_ms,
+    )
