@@ -61,7 +61,10 @@ class Home:
         identity = Identity(self.name, request.subscriber, request.id)
         known = self._table.find(identity)
         if known and request.request is not None and request.request in known.requests:
-            return self._standing(index, request, known)
+            renews = request.operation is Operation.RENEW
+            # What was renewed and is over since is not renewed any more, whoever asks again.
+            if not (renews and isinstance(known, Subscribed) and is_over(known, now_ms)):
+                return self._standing(index, request, known)
         refusal = self._check(now_ms, identity, request, known)
         if refusal:
             ack = self._ack(index, Status.REFUSED, identity, request=request.request, rejection=refusal)

@@ -233,6 +233,16 @@ def test_a_renewal_extends_the_lease_and_is_nobody_elses_business() -> None:
     assert hands.call("a").letters == [Letter("a", "a", Expire(ANN, change.number, change.until_ms))]
 
 
+def test_a_repeated_renewal_is_refused_once_the_lease_is_over() -> None:
+    """While it stands the answer is the same again; then it would promise what is not so."""
+    hands = Hands(line("a"))
+    hands.call("a", subscribe(lease_ms=LEASE_MIN_MS))
+    assert statuses(hands.call("a", renew("r2"))) == [RENEWED]
+    assert statuses(hands.call("a", renew("r2"))) == [RENEWED]
+    hands.now_ms += LEASE_MIN_MS
+    assert refusal(hands.call("a", renew("r2"))).code is Code.LEASE_OVER
+
+
 def test_a_renewal_while_pending_leaves_it_pending() -> None:
     """It comes into force under its number when the reports are there."""
     hands = Hands(line("ab"))
