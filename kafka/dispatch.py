@@ -13,7 +13,7 @@ from branchline.kafka import headers as bl
 from branchline.kafka.dead_letters import OWES_NOTHING, encode_dead_letter, owed_to, owed_to_scope
 from branchline.kafka.intake import Intake, received
 from branchline.kafka.letters import encode_letter, encode_recorded
-from branchline.kafka.messages import BadRequest, encode_ack
+from branchline.kafka.messages import encode_ack
 from branchline.kafka.record import Headers, Place
 from branchline.kafka.topics import Topics
 from branchline.routing.codes import Rejection
@@ -55,8 +55,7 @@ def dispatch(
         yield Dispatch(Step.CREATE, topics.out(subscriber))
     for neighbour in sorted({each.to for each in outputs.letters if isinstance(each.body, Topology)}):
         # Whoever becomes a neighbour is told of the topology first; its own job may not run yet.
-        yield Dispatch(Step.CREATE, topics.link(neighbour))
-        yield Dispatch(Step.CREATE, topics.broker(neighbour))
+        yield from (Dispatch(Step.CREATE, topic) for topic in topics.of_neighbour(neighbour))
     for recorded in outputs.filters:
         yield Dispatch(Step.WRITE, topics.filters, *encode_recorded(recorded))
     # What was held comes after the batch's own, as the shard counts them.
@@ -130,10 +129,11 @@ def _dead_event(topics: Topics, arrival: Arrival, rejection: Rejection, owed: st
 def _control_answers(
     topics: Topics, broker: str, now_ms: int, intake: Intake, outputs: Outputs
 ) -> Iterator[Dispatch]:
-    bad = list(intake.bad_control)
-    bad += [(intake.control_records[index], BadRequest(why)) for index, why in outputs.unusable]
-    for record, request in bad:
-        letter = encode_dead_letter(record, request.rejection, OWES_NOTHING)
+    bad = [(record, request.rejection) for record, request in intake.bad_control]
+    bad += intake.bad_told
+    bad += [(intake.control_records[index], why) for index, why in outputs.unusable]
+    for record, rejection in bad:
+        letter = encode_dead_letter(record, rejection, OWES_NOTHING)
         yield Dispatch(Step.WRITE, topics.dead_letters, *letter)
     for told in outputs.letters:
         for key, value in encode_letter(told):
@@ -141,18 +141,17 @@ def _control_answers(
     for ack in outputs.acks:
         asked = None if ack.index is None else intake.control_records[ack.index].place
         yield _answer(topics, asked, ack, now_ms)
-    for record, request in bad:
-        if record.place.topic == topics.control:
-            refused = Ack(
-                None,
-                Status.REFUSED,
-                request.subscriber,
-                request.id,
-                broker,
-                request=request.request,
-                rejection=request.rejection,
-            )
-            yield _answer(topics, record.place, refused, now_ms)
+    for record, request in intake.bad_control:
+        refused = Ack(
+            None,
+            Status.REFUSED,
+            request.subscriber,
+            request.id,
+            broker,
+            request=request.request,
+            rejection=request.rejection,
+        )
+        yield _answer(topics, record.place, refused, now_ms)
 
 
 def _answer(topics: Topics, asked: Place | None, ack: Ack, now_ms: int) -> Dispatch:

@@ -18,7 +18,9 @@ from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Request
 from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.letters import Letter, Propose
+from branchline.routing.prefix import telling
 from branchline.routing.prefix.header import Header, decode
+from branchline.routing.prefix.updates import Snapshot, Update
 from branchline.routing.shard import Control, EventBatch
 from branchline.routing.values import JsonValue
 
@@ -54,9 +56,13 @@ def received(arrival: Arrival) -> Received:
 class Intake:
     """One batch, decoded. Lists that belong together run in step."""
 
+    updates: list[Update | Snapshot] = field(default_factory=list)
     control: list[Control] = field(default_factory=list)
     control_records: list[Record] = field(default_factory=list)
     bad_control: list[tuple[Record, BadRequest]] = field(default_factory=list)
+    """What was written to `control` and is no request."""
+    bad_told: list[tuple[Record, Rejection]] = field(default_factory=list)
+    """Letters and updates of the tree that cannot be read; nobody waits for an answer."""
     at: list[str] = field(default_factory=list)
     """The brokers that the events are at."""
     arrivals: list[Arrival] = field(default_factory=list)
@@ -77,6 +83,10 @@ def read_batch(topics: Topics, control: Iterable[Record], events: Iterable[Recor
         message = _read_control(topics, record)
         if isinstance(message, BadRequest):
             intake.bad_control.append((record, message))
+        elif isinstance(message, Rejection):
+            intake.bad_told.append((record, message))
+        elif isinstance(message, Update | Snapshot):
+            intake.updates.append(message)
         elif not isinstance(message, Tick):
             intake.control.append(message)
             intake.control_records.append(record)
@@ -85,11 +95,16 @@ def read_batch(topics: Topics, control: Iterable[Record], events: Iterable[Recor
     return intake
 
 
-def _read_control(topics: Topics, record: Record) -> Request | Propose | Letter | Tick | BadRequest:
+def _read_control(
+    topics: Topics, record: Record
+) -> Request | Propose | Tick | BadRequest | Letter | Update | Snapshot | Rejection:
     if record.place.topic == topics.control:
         return decode_control(record.value)
-    letter = decode_letter(_broker(record), record.value)
-    return BadRequest(letter) if isinstance(letter, Rejection) else letter
+    if record.place.topic == topics.rt_updates:
+        return telling.decode(record.value or b"") or Rejection(
+            Code.CONTROL_INVALID, "not an update of the Routing Tree as we write it"
+        )
+    return decode_letter(_broker(record), record.value)
 
 
 def _read_event(topics: Topics, record: Record, intake: Intake) -> None:

@@ -54,11 +54,13 @@ LINK = TopicKind("link.<broker>", "letters: what brokers tell each other", 1, 7 
 CONTROL = TopicKind("control", "requests: subscribe, unsubscribe, renew, topology", 1, 30 * DAY_MS)
 ACKS = TopicKind("acks", "answers to requests", 1, 7 * DAY_MS)
 FILTERS = TopicKind("filters", "every subscription that the brokers know, by identity, and the topology")
+# As many partitions as the Routing Tree has parts.
+RT_UPDATES = TopicKind("rt-updates", "what the Tree Optimizer tells of the Routing Tree", 1, 7 * DAY_MS)
 OUT = TopicKind("out.<subscriber>", "the events that matched, as published", 1, 7 * DAY_MS)
 DEAD_LETTERS = TopicKind("dead-letters", "what could not be used, and what is still owed", 1, 30 * DAY_MS)
 STATS = TopicKind("stats", "what the jobs did, batch by batch", 1, DAY_MS)
 
-TOPIC_KINDS = (ENTRY, BROKER, LINK, CONTROL, ACKS, FILTERS, OUT, DEAD_LETTERS, STATS)
+TOPIC_KINDS = (ENTRY, BROKER, LINK, CONTROL, ACKS, FILTERS, RT_UPDATES, OUT, DEAD_LETTERS, STATS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,10 @@ class Topics:
         return f"{self._prefix}filters"
 
     @property
+    def rt_updates(self) -> str:
+        return f"{self._prefix}rt-updates"
+
+    @property
     def dead_letters(self) -> str:
         return f"{self._prefix}dead-letters"
 
@@ -133,14 +139,27 @@ class Topics:
             self.control: CONTROL,
             self.acks: ACKS,
             self.filters: FILTERS,
+            self.rt_updates: RT_UPDATES,
             self.dead_letters: DEAD_LETTERS,
             self.stats: STATS,
         }
 
-    def control_pattern(self, broker: str) -> str:
-        """A Java pattern for the topics that carry control to the broker."""
-        return "|".join(re.escape(topic) for topic in (self.control, self.link(broker)))
+    def of_brokers(self, brokers: tuple[str, ...]) -> dict[str, TopicKind]:
+        """The topics that must exist for a router to serve these brokers."""
+        return {topic: kind for broker in brokers for topic, kind in self.of_broker(broker).items()}
 
-    def event_pattern(self, broker: str) -> str:
-        """A Java pattern for the topics that carry events to the broker."""
-        return "|".join(re.escape(topic) for topic in (self.entry(broker), self.broker(broker)))
+    def of_neighbour(self, broker: str) -> dict[str, TopicKind]:
+        """The topics that must exist for a router to write to the broker, whoever serves it."""
+        return {self.link(broker): LINK, self.broker(broker): BROKER}
+
+    def control_pattern(self, brokers: tuple[str, ...]) -> str:
+        """A Java pattern for the topics that carry control to these brokers."""
+        return _pattern(self.control, self.rt_updates, *map(self.link, brokers))
+
+    def event_pattern(self, brokers: tuple[str, ...]) -> str:
+        """A Java pattern for the topics that carry events to these brokers."""
+        return _pattern(*map(self.entry, brokers), *map(self.broker, brokers))
+
+
+def _pattern(*topics: str) -> str:
+    return "|".join(map(re.escape, topics))

@@ -18,7 +18,6 @@ from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import JobFailed
 from branchline.kafka.home import Home
 from branchline.kafka.jars import Jars
-from branchline.streaming.router import RouterConfig
 from branchline.streaming.session import create_session, is_local_path, stop_session
 
 Report = Callable[[str], None]
@@ -29,14 +28,9 @@ REASON_CHARS = 200
 logging.getLogger().addHandler(logging.NullHandler())
 
 
-def check_config(namespace: str, broker: str, shards: int, max_events_per_batch: int) -> None:
-    """Refuse wrong settings before anything is started for them."""
-    RouterConfig(Cluster(""), "", namespace, broker, shards, max_events_per_batch)
-
-
-def default_checkpoint(home: Home, cluster: Cluster, namespace: str, broker: str) -> str:
-    """A folder of its own for every cluster: a checkpoint means nothing to another one."""
-    return str(home.checkpoints / cluster_id(cluster) / namespace / broker)
+def default_checkpoint(home: Home, cluster: Cluster, namespace: str, name: str) -> str:
+    """A folder of its own for every cluster and job: a checkpoint means nothing to another one."""
+    return str(home.checkpoints / cluster_id(cluster) / namespace / name)
 
 
 def start_spark(

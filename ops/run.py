@@ -5,32 +5,41 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.embedded import EmbeddedKafka
-from branchline.kafka.errors import JobFailed, KafkaFailed
+from branchline.kafka.errors import ConfigError, JobFailed, KafkaFailed
 from branchline.kafka.home import Home
 from branchline.kafka.jars import Jars, ensure_jars
 from branchline.kafka.java import find_java
+from branchline.kafka.topics import check_name
 from branchline.ops.output import emit, say
+from branchline.ops.overlay import SMALL_MOST, read_topology, small_overlay
 from branchline.ops.running import claim
 from branchline.ops.settings import (
     BROKER,
     CHECKPOINT,
+    CLUSTER,
     MASTER,
     MAX_EVENTS,
     SHARDS,
+    TOPOLOGY,
     cluster_options,
     find_cluster,
     json_option,
     make_topics,
     option,
 )
+from branchline.routing.overlay.topology import Topology
+
+if TYPE_CHECKING:  # it imports Spark, which takes a second
+    from branchline.streaming.router import RouterConfig
 
 Report = Callable[[str], None]
 
@@ -45,15 +54,29 @@ def job_options(command: Any) -> Any:
         (CHECKPOINT, None),
         (MAX_EVENTS, int),
         (SHARDS, int),
-        (BROKER, None),
+        (CLUSTER, None),
+        (TOPOLOGY, click.Path(path_type=Path)),
     ):
         command = option(setting, kind)(command)
-    return json_option(command)
+    served = click.option(
+        BROKER.option,
+        "brokers",
+        envvar=BROKER.variable,
+        multiple=True,
+        help=f"A broker to serve; may be repeated. Default: {BROKER.default}.  [{BROKER.variable}]",
+    )
+    return json_option(served(command))
 
 
 @click.command(short_help="Start Kafka and the router on this machine.")
 @cluster_options
 @job_options
+@click.option(
+    "--brokers",
+    "count",
+    type=click.IntRange(1, SMALL_MOST),
+    help="Serve so many brokers, for trying out: main, b2, b3, ..., linked as a balanced tree.",
+)
 @click.option(
     "--port",
     type=click.IntRange(1, 65535),
@@ -67,9 +90,11 @@ def job_options(command: Any) -> Any:
 def up(
     bootstrap: str | None,
     client_properties: str | None,
+    count: int | None,
     port: int | None,
     data: Path | None,
     as_json: bool,
+    master: str,
     **job: Any,
 ) -> None:
     """Start everything on this machine: Kafka and the router. Ctrl-C stops all of it.
@@ -79,11 +104,14 @@ def up(
     \b
     Examples:
       branchline up
+      branchline up --brokers 4
       branchline up --bootstrap kafka-1:9092 --client-properties client.properties
     """
     report = reporter(as_json)
     home = Home.default()
-    _check(job)
+    if count is not None:
+        job |= _small(count, **job)
+    config = _config(**job)
     with contextlib.ExitStack() as stack:
         stack.enter_context(unwound_by_sigterm())
         if bootstrap is not None:
@@ -95,31 +123,36 @@ def up(
             kafka = start_kafka(stack, jars, report, data or home.kafka, home.make(home.logs), port)
             cluster = Cluster(kafka.bootstrap)
             announce(kafka.bootstrap)
-            report('next, in another terminal: branchline subscribe alice "price < 100"')
+            at = f" --home {config.name}" if len(config.brokers) > 1 else ""
+            report(f'next, in another terminal: branchline subscribe alice "price < 100"{at}')
             report("Ctrl-C here stops all of it")
-        run_router(stack, home, jars, cluster, report, home.logs / "spark.log", kafka, **job)
+        config = replace(config, cluster=cluster)
+        run_router(stack, home, jars, config, report, home.logs / "spark.log", kafka, master)
 
 
 @click.command(short_help="Run the router against a Kafka cluster.")
 @cluster_options
 @job_options
-def router(bootstrap: str | None, client_properties: str | None, as_json: bool, **job: Any) -> None:
+def router(
+    bootstrap: str | None, client_properties: str | None, as_json: bool, master: str, **job: Any
+) -> None:
     """Run the router job against a Kafka cluster until Ctrl-C.
 
     \b
     Examples:
       branchline router --bootstrap localhost:9092
       branchline router --bootstrap localhost:9092 --shards 4 --checkpoint /var/lib/branchline
+      branchline router --broker dublin --broker virginia --topology overlay.json
     """
     report = reporter(as_json)
     home = Home.default()
-    _check(job)
-    cluster = find_cluster(bootstrap, client_properties)
+    config = _config(**job)
+    config = replace(config, cluster=find_cluster(bootstrap, client_properties))
     with contextlib.ExitStack() as stack:
         stack.enter_context(unwound_by_sigterm())
         # Not the log of `up`, which may run beside it.
-        log = home.make(home.logs) / f"spark-{job['namespace']}-{job['broker']}.log"
-        run_router(stack, home, prepare(home, report), cluster, report, log, None, **job)
+        log = home.make(home.logs) / f"spark-{config.namespace}-{config.name}.log"
+        run_router(stack, home, prepare(home, report), config, report, log, None, master)
 
 
 def reporter(as_json: bool) -> Report:
@@ -157,35 +190,59 @@ def run_router(
     stack: contextlib.ExitStack,
     home: Home,
     jars: Jars,
-    cluster: Cluster,
+    config: "RouterConfig",
     report: Report,
     log: Path,
     kafka: EmbeddedKafka | None,
-    namespace: str,
-    broker: str,
-    shards: int,
-    max_events_per_batch: int,
-    checkpoint: str | None,
     master: str,
 ) -> None:
     """Run the router job in this process until it is told to stop, or its own Kafka has ended."""
     from branchline.ops import job
     from branchline.streaming.job import RouterJob
-    from branchline.streaming.router import RouterConfig
 
-    place = checkpoint or job.default_checkpoint(home, cluster, namespace, broker)
-    config = RouterConfig(cluster, place, namespace, broker, shards, max_events_per_batch)
+    place = config.checkpoint or job.default_checkpoint(home, config.cluster, config.namespace, config.name)
+    config = replace(config, checkpoint=place)
     spark = job.start_spark(stack, jars, report, master, place, log)
     with stopped_by_signals() as stop, _ended_without(kafka, lambda: job.kill_spark(spark)):
         RouterJob(spark, config, report, log).run(stop)
 
 
-def _check(job: dict[str, Any]) -> None:
-    """Refuse what is wrong before anything is started."""
-    from branchline.ops.job import check_config
+def _small(
+    count: int, brokers: tuple[str, ...], topology: Path | None, cluster: str, **_: Any
+) -> dict[str, Any]:
+    """The brokers and the topology of a small overlay."""
+    if brokers or topology is not None:
+        raise ConfigError(
+            "--brokers names the brokers and their topology itself",
+            hint="leave it out, or --broker and --topology with their variables",
+        )
+    overlay = small_overlay(count, check_name("cluster", cluster))
+    return {"brokers": tuple(member.name for member in overlay.members), "topology": overlay}
 
-    make_topics(job["namespace"])
-    check_config(job["namespace"], job["broker"], job["shards"], job["max_events_per_batch"])
+
+def _config(
+    namespace: str,
+    brokers: tuple[str, ...],
+    topology: Path | Topology | None,
+    cluster: str,
+    shards: int,
+    max_events_per_batch: int,
+    checkpoint: str | None,
+) -> "RouterConfig":
+    """What the job is told, but for the cluster: what is wrong is refused before anything is started."""
+    from branchline.streaming.router import RouterConfig
+
+    make_topics(namespace)
+    return RouterConfig(
+        Cluster(""),
+        checkpoint or "",
+        namespace,
+        brokers or (str(BROKER.default),),
+        shards,
+        max_events_per_batch,
+        read_topology(topology) if isinstance(topology, Path) else topology,
+        cluster,
+    )
 
 
 @contextlib.contextmanager

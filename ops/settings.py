@@ -36,7 +36,13 @@ PROPERTIES = Setting(
     "--client-properties", "BRANCHLINE_CLIENT_PROPERTIES", "A file with the client's security settings."
 )
 NAMESPACE = Setting("--namespace", "BRANCHLINE_NAMESPACE", "Prefix of all topics.", "branchline")
-BROKER = Setting("--broker", "BRANCHLINE_BROKER", "The broker to serve, or to enter at.", "main")
+BROKER = Setting("--broker", "BRANCHLINE_BROKER", "The broker to enter at, or to serve.", "main")
+CLUSTER = Setting("--cluster", "BRANCHLINE_CLUSTER", "What topologies call this Kafka cluster.", "main")
+TOPOLOGY = Setting(
+    "--topology",
+    "BRANCHLINE_TOPOLOGY",
+    "A file with the topology to begin with; without it a broker is alone.",
+)
 SHARDS = Setting("--shards", "BRANCHLINE_SHARDS", "Shards of the router; fixed with its checkpoint.", "2")
 MAX_EVENTS = Setting(
     "--max-events-per-batch", "BRANCHLINE_MAX_EVENTS_PER_BATCH", "Events a micro-batch takes.", "20000"
@@ -47,7 +53,18 @@ CHECKPOINT = Setting(
 # All cores, and four attempts at a task: a dead Python worker then costs one, and not the query.
 MASTER = Setting("--master", "BRANCHLINE_MASTER", "The Spark master.", "local[*,4]")
 
-SETTINGS = (BOOTSTRAP, PROPERTIES, NAMESPACE, BROKER, SHARDS, MAX_EVENTS, CHECKPOINT, MASTER)
+SETTINGS = (
+    BOOTSTRAP,
+    PROPERTIES,
+    NAMESPACE,
+    BROKER,
+    CLUSTER,
+    TOPOLOGY,
+    SHARDS,
+    MAX_EVENTS,
+    CHECKPOINT,
+    MASTER,
+)
 
 
 def option(setting: Setting, kind: Any = None) -> Callable[[Command], Command]:

@@ -8,7 +8,7 @@ import click
 from branchline.kafka.admin import list_topics
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.listing import last_stats, list_subscriptions, offsets
-from branchline.kafka.topics import BROKER, CONTROL, DEAD_LETTERS, ENTRY, LINK, OUT, Topics
+from branchline.kafka.topics import BROKER, CONTROL, DEAD_LETTERS, ENTRY, LINK, OUT, RT_UPDATES, Topics
 from branchline.ops.output import emit, table
 from branchline.ops.settings import cluster_options, find_cluster, json_option, make_topics
 
@@ -56,7 +56,7 @@ def gather(cluster: Cluster, topics: Topics, now_s: float) -> dict[str, Any]:
     for job in jobs:
         positions |= job.pop("positions")
     subscriptions = list_subscriptions(cluster, topics) if topics.filters in partitions else []
-    inputs = [name for name in partitions if kinds[name] in (ENTRY, BROKER, LINK, CONTROL)]
+    inputs = [name for name in partitions if kinds[name] in (ENTRY, BROKER, LINK, CONTROL, RT_UPDATES)]
     return {
         "bootstrap": cluster.bootstrap,
         "namespace": topics.namespace,
@@ -102,6 +102,8 @@ def _jobs(stats: dict[str, dict[str, Any]], now_s: float) -> list[dict[str, Any]
             {
                 "job": said.get("job"),
                 "broker": said.get("broker"),
+                "brokers": said.get("brokers") or [said.get("broker")],
+                "topology": said.get("topology"),
                 "state": state,
                 "running": state == "running",
                 "said_s_ago": round(age_s, 1),
@@ -119,9 +121,11 @@ def _show(found: dict[str, Any]) -> None:
     for job in found["jobs"]:
         counts = job["counts"] or {}
         click.echo(
-            f"{job['job']} of broker {job['broker']}: {job['state']} (told {job['said_s_ago']:.0f} s ago), "
+            f"{job['job']} of {_brokers(job)}: {job['state']} (told {job['said_s_ago']:.0f} s ago), "
             f"{job['batches']} batches, the last in {job['batch_ms'] or 0} ms, {job['restarts']} restarts"
         )
+        if job["topology"]:
+            click.echo(f"  its brokers have topology {job['topology']}")
         click.echo(
             f"  since it started: {counts.get('accepted', 0):,} events accepted "
             f"({counts.get('opaque', 0):,} opaque), {counts.get('rejected', 0):,} rejected, "
@@ -138,6 +142,10 @@ def _show(found: dict[str, Any]) -> None:
         [(each["subscriber"], each["subscriptions"], each["delivered"]) for each in found["subscribers"]],
     )
     click.echo(f"\n{found['subscriptions']} subscriptions in force, {found['dead_letters']} dead letters")
+
+
+def _brokers(job: dict[str, Any]) -> str:
+    return f"broker{'s' if len(job['brokers']) > 1 else ''} {', '.join(map(str, job['brokers']))}"
 
 
 def _show_table(headings: tuple[str, ...], rows: list[tuple[object, ...]]) -> None:

@@ -21,13 +21,17 @@ def write_text(spark: SparkSession, path: str, text: str) -> None:
     """Write the file whole: under another name first, so that it is never seen half."""
     files, place = _locate(spark, path)
     _, temporary = _locate(spark, path + ".new")
+    fs: Any = spark.sparkContext._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]
     stream = files.create(temporary, True)
     try:
         stream.write(text.encode())
     finally:
         stream.close()
-    if not files.rename(temporary, place):
-        raise OSError(f"could not rename {temporary} to {path}")
+    rename = getattr(fs, "Options$Rename")
+    options = spark.sparkContext._gateway.new_array(rename, 1)  # type: ignore[union-attr]
+    options[0] = rename.OVERWRITE
+    context = fs.FileContext.getFileContext(place.toUri(), files.getConf())
+    context.rename(files.makeQualified(temporary), files.makeQualified(place), options)
 
 
 def _locate(spark: SparkSession, path: str) -> tuple[Any, Any]:

@@ -65,7 +65,8 @@ class RouterJob:
         self._counts: Counter[str] = Counter()
         self._batches = 0
         self._batch_ms: int | None = None
-        self._subscriptions: int | None = None
+        self._known: dict[str, int] = {}
+        """What the leading shard's brokers know: how many subscriptions, and which topology."""
         self._restarts = 0
         self._positions: dict[str, dict[str, int]] = {}
         """The next offset of each partition that the query reads, by topic."""
@@ -126,7 +127,7 @@ class RouterJob:
         except (BranchlineError, PySparkException, Py4JError) as error:
             return _summary(error)
         self._report(
-            f"router: running (namespace {self._config.namespace}, broker {self._config.broker}, "
+            f"router: running (namespace {self._config.namespace}, {_named(self._config.brokers)}, "
             f"{self._config.shards} shards)"
         )
         if self._started is not None:
@@ -162,10 +163,10 @@ class RouterJob:
         self._batches += 1
         for counts in shards:
             due_ms = counts.pop("due_ms", None)
+            known = {name: counts.pop(name) for name in ("subscriptions", "topology")}
             if counts.pop("shard") == 0:
-                self._subscriptions = counts["subscriptions"]
+                self._known = known
                 self._due_ms = due_ms
-            del counts["subscriptions"]
             self._counts.update(counts)
 
     def _tick(self) -> None:
@@ -173,7 +174,7 @@ class RouterJob:
         due = self._due_ms is not None and time.time() * 1000 >= self._due_ms
         if due and time.monotonic() - self._ticked_s >= TICK_EVERY_S:
             self._ticked_s = time.monotonic()
-            self._producer.produce(self._topics.control, encode_tick(), f"router/{self._config.broker}")
+            self._producer.produce(self._topics.control, encode_tick(), f"router/{self._config.name}")
             self._producer.poll(0)
 
     def _look(self, query: StreamingQuery) -> None:
@@ -198,19 +199,24 @@ class RouterJob:
         message = {
             "version": FORMAT_VERSION,
             "job": "router",
-            "broker": self._config.broker,
+            "broker": self._config.name,
+            "brokers": list(self._config.brokers),
             "state": state,
             "error": error,
             "at_ms": int(time.time() * 1000),
             "batches": self._batches,
             "batch_ms": self._batch_ms,
             "restarts": self._restarts,
-            "subscriptions": self._subscriptions,
+            **self._known,
             "counts": dict(self._counts),
             "positions": self._positions,
         }
-        self._producer.produce(self._topics.stats, dump(message), f"router/{self._config.broker}")
+        self._producer.produce(self._topics.stats, dump(message), f"router/{self._config.name}")
         self._producer.poll(0)
+
+
+def _named(brokers: tuple[str, ...]) -> str:
+    return f"broker{'s' if len(brokers) > 1 else ''} {', '.join(brokers)}"
 
 
 def _unreachable(cluster: Cluster) -> ClusterUnreachable | None:

@@ -20,6 +20,7 @@ from branchline.kafka.dispatch import Dispatch, count, dispatch
 from branchline.kafka.intake import read_batch
 from branchline.kafka.record import Headers, Place, Record
 from branchline.kafka.topics import Topics
+from branchline.routing.shard import Job, Shard
 from branchline.streaming import state
 from branchline.streaming.columns import COUNTS, OUTPUT, Kind, pack_headers, unpack_headers
 
@@ -32,9 +33,9 @@ OUTPUT_FRAME_ROWS = 20_000
 class RouterOperator(StatefulProcessor):
     """Runs one `Shard` per key, a key being a shard's label."""
 
-    def __init__(self, namespace: str, broker: str, labels: list[int]) -> None:
+    def __init__(self, namespace: str, job: Job, labels: list[int]) -> None:
         self._topics = Topics(namespace)
-        self._broker = broker
+        self._job = job
         self._index = {label: index for index, label in enumerate(labels)}
         # The driver's, so that all workers of a job agree on it.
         self._layout = state.LAYOUT_VERSION
@@ -53,20 +54,32 @@ class RouterOperator(StatefulProcessor):
         now_ms = int(frame["now_ms"].iloc[0])
         is_control = frame["kind"] == Kind.CONTROL
         intake = read_batch(self._topics, _records(frame[is_control]), _records(frame[~is_control]))
-        shard = self._store.take(self._broker, index)
-        outputs = shard.handle(now_ms, [], intake.control, intake.events())
-        self._store.save(self._broker, index, shard, outputs.changed)
+        shard = self._store.take(self._job, index)
+        outputs = shard.handle(now_ms, intake.updates, intake.control, intake.events())
+        self._store.save(self._job, index, shard, outputs.changed)
         counts = {
             "shard": index,
-            "subscriptions": len(shard.brokers[self._broker].table),
+            **_known(shard),
             **count(intake, outputs, leads=index == 0),
         }
         if outputs.due_ms is not None:
             counts["due_ms"] = outputs.due_ms
-        yield from _frames(dispatch(self._topics, self._broker, index == 0, now_ms, intake, outputs), counts)
+        # What cannot be read names no home: the first broker answers, as the shard does for lack of one.
+        first = min(self._job.brokers)
+        yield from _frames(dispatch(self._topics, first, index == 0, now_ms, intake, outputs), counts)
 
     def close(self) -> None:
         pass
+
+
+def _known(shard: Shard) -> dict[str, int]:
+    """How many subscriptions and which topology the brokers know; each knows those of all homes."""
+    active = [broker for broker in shard.brokers.values() if not broker.position.is_retired]
+    topologies = [broker.topology.number for broker in active if broker.topology is not None]
+    return {
+        "subscriptions": max((len(broker.table) for broker in active), default=0),
+        "topology": max(topologies, default=0),
+    }
 
 
 def _records(frame: pd.DataFrame) -> Iterator[Record]:

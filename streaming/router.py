@@ -7,15 +7,17 @@ and a sink that runs in the operator's own stage and writes to Kafka from the ex
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from branchline.kafka.admin import ensure_topics
 from branchline.kafka.cluster import Cluster
-from branchline.kafka.errors import CheckpointDiffers, ConfigError
-from branchline.kafka.topics import Topics, check_name
+from branchline.kafka.errors import ConfigError
+from branchline.kafka.topics import TopicKind, Topics, check_name
+from branchline.routing.overlay.topology import Topology, fault
+from branchline.routing.shard import Job
+from branchline.streaming import checkpoint
 from branchline.streaming.columns import OUTPUT
 from branchline.streaming.files import read_text, write_text
 from branchline.streaming.operator import RouterOperator
@@ -35,18 +37,56 @@ class RouterConfig:
     cluster: Cluster
     checkpoint: str
     namespace: str = "branchline"
-    broker: str = "main"
+    brokers: tuple[str, ...] = ("main",)
+    """Those that it serves; the first one gives the job its name."""
     shards: int = 2
     max_events_per_batch: int = 20_000
+    topology: Topology | None = None
+    """The one that the brokers begin with. None for the one that the checkpoint began with; in a new one,
+    a broker alone begins with itself, and several wait until they are told of one."""
+    cluster_name: str = "main"
+    """What topologies call the Kafka cluster."""
 
     def __post_init__(self) -> None:
-        check_name("broker", self.broker)
+        for broker in self.brokers:
+            check_name("broker", broker)
+        check_name("cluster", self.cluster_name)
+        if not 1 <= len(set(self.brokers)) == len(self.brokers):
+            raise ConfigError(
+                "no broker is named, or one is named twice", hint="name each broker once: --broker"
+            )
         for name, value, most in (
             ("shards", self.shards, MAX_SHARDS),
             ("max_events_per_batch", self.max_events_per_batch, 10_000_000),
         ):
             if not 1 <= value <= most:
                 raise ConfigError(f"{name} is {value}", hint=f"use 1 to {most:,}")
+        self._check_topology()
+
+    def _check_topology(self) -> None:
+        if self.topology is None:
+            return
+        wrong = fault(self.topology)
+        if wrong is not None:
+            raise ConfigError(f"this cannot be a topology: {wrong}", hint="correct it: docs/messages.md")
+        members = [self.topology.member(broker) for broker in self.brokers]
+        if not any(members):
+            raise ConfigError(
+                "none of the brokers to serve is in the topology",
+                hint=f"name some of {', '.join(each.name for each in self.topology.members)}: --broker",
+            )
+        for member in members:
+            if member is not None and member.cluster != self.cluster_name:
+                raise ConfigError(
+                    f"the topology has broker {member.name!r} on the cluster {member.cluster!r}, "
+                    f"and this job is for {self.cluster_name!r}",
+                    hint="check --cluster, or serve that broker there",
+                )
+
+    @property
+    def name(self) -> str:
+        """What the job is called, however many brokers are added to it."""
+        return self.brokers[0]
 
 
 def start_router(
@@ -57,20 +97,22 @@ def start_router(
 ) -> StreamingQuery:
     """Start the query. With `until_caught_up` it ends by itself when it has handled what is there now."""
     topics = Topics(config.namespace)
-    ensure_topics(config.cluster, topics.of_broker(config.broker))
-    _check_checkpoint(spark, config)
+    ensure_topics(config.cluster, topics.of_brokers(config.brokers))
+    topology = _first_topology(spark, config)
+    ensure_topics(config.cluster, _neighbours_topics(topics, config.brokers, topology))
+    job = Job(config.brokers, topology, config.cluster_name)
     labels = shard_labels(spark, config.shards)
     rows = read_input(
         spark,
         config.cluster.java(),
-        topics.control_pattern(config.broker),
-        topics.event_pattern(config.broker),
+        topics.control_pattern(config.brokers),
+        topics.event_pattern(config.brokers),
         labels,
         config.max_events_per_batch,
         f"{config.namespace}.router",
     )
     decided = rows.groupBy("shard").transformWithStateInPandas(
-        RouterOperator(config.namespace, config.broker, labels),
+        RouterOperator(config.namespace, job, labels),
         outputStructType=OUTPUT,
         outputMode="Append",
         timeMode="None",
@@ -84,7 +126,7 @@ def start_router(
             observe(batch, [json.loads(row["summary"]) for row in summaries])
 
     writer = (
-        decided.writeStream.queryName(f"{config.namespace}.router.{config.broker}")
+        decided.writeStream.queryName(f"{config.namespace}.router.{config.name}")
         .option("checkpointLocation", config.checkpoint)
         .foreachBatch(run_batch)
     )
@@ -95,27 +137,26 @@ def start_router(
     return writer.start()
 
 
-def _check_checkpoint(spark: SparkSession, config: RouterConfig) -> None:
-    """Refuse a checkpoint that was made for another namespace, broker or number of shards.
+def _neighbours_topics(
+    topics: Topics, brokers: tuple[str, ...], topology: Topology | None
+) -> dict[str, TopicKind]:
+    """Where the brokers write to from the beginning. Later neighbours get theirs as they are told of."""
+    neighbours = [each for broker in brokers for each in (topology.neighbours(broker) if topology else ())]
+    return {topic: kind for each in neighbours for topic, kind in topics.of_neighbour(each).items()}
 
-    Spark would take it and put rows where no state is: subscriptions would seem to be gone.
-    """
-    ours: dict[str, Any] = {
-        "namespace": config.namespace,
-        "broker": config.broker,
-        "shards": config.shards,
-    }
+
+def _first_topology(spark: SparkSession, config: RouterConfig) -> Topology | None:
+    """The topology that the state begins with. Refuses a checkpoint that was made for something else."""
+    ours = checkpoint.Made(
+        config.namespace, config.cluster_name, config.shards, config.brokers, config.topology
+    )
     path = f"{config.checkpoint.rstrip('/')}/branchline.json"
     found = read_text(spark, path)
-    if found is None:
-        write_text(spark, path, json.dumps(ours))
-        return
-    theirs = json.loads(found)
-    for name, value in ours.items():
-        if theirs.get(name) != value:
-            raise CheckpointDiffers(
-                f"the checkpoint {config.checkpoint} was made with {name} {theirs.get(name)!r}, "
-                f"this job has {value!r}",
-                hint=f"start it with the {name} it was made with, or give a new --checkpoint: the job then "
-                "reads all topics from their beginning, and repeats deliveries with their old ids",
-            )
+    made = (
+        checkpoint.begin(ours)
+        if found is None
+        else checkpoint.go_on(ours, checkpoint.load(found), config.checkpoint)
+    )
+    if made.dump() != found:
+        write_text(spark, path, made.dump())
+    return made.topology

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
-from branchline.routing.shard import Shard, ShardState, alone
+from branchline.routing.shard import Job, Shard, ShardState
 from branchline.streaming.facts import pack, unpack
 
 LAYOUT_VERSION = 2
@@ -56,8 +56,8 @@ class _Meta:
     snapshot_bytes: int
 
 
-_warm: dict[tuple[str, int], tuple[bytes, Shard]] = {}
-"""Shards built by this worker process, by broker and index, with the token of their state."""
+_warm: dict[tuple[Job, int], tuple[bytes, Shard]] = {}
+"""Shards built by this worker process, by job and index, with the token of their state."""
 
 
 class ShardStore:
@@ -69,24 +69,24 @@ class ShardStore:
         self._log = handle.getListState("log", _CELL)
         self._snapshot = handle.getListState("snapshot", _CELL)
 
-    def take(self, broker: str, index: int) -> Shard:
+    def take(self, job: Job, index: int) -> Shard:
         """The shard as the store has it.
 
         It is taken out of this worker's memory: if handling the batch fails half-way, the half-changed
         shard is lost with it, and the next attempt builds it afresh.
         """
-        warm = _warm.pop((broker, index), None)
+        warm = _warm.pop((job, index), None)
         self._taken = self._read_meta()
         if warm is not None and warm[0] == self._taken.token:
             return warm[1]
-        return Shard(alone(broker), index, list(self._parts()))
+        return Shard(job, index, list(self._parts()))
 
-    def save(self, broker: str, index: int, shard: Shard, changed: ShardState | None) -> None:
+    def save(self, job: Job, index: int, shard: Shard, changed: ShardState | None) -> None:
         """Append what a batch changed since the shard was taken, and keep it warm."""
         meta = self._taken
         if changed is not None:
             meta = self._append(meta, pack(changed), shard)
-        _warm[broker, index] = (meta.token, shard)
+        _warm[job, index] = (meta.token, shard)
 
     def _append(self, meta: _Meta, entry: bytes, shard: Shard) -> _Meta:
         token = hashlib.blake2b(meta.token + entry, digest_size=16).digest()

@@ -21,12 +21,13 @@ from branchline.kafka.reading import read_to_end, to_record
 from branchline.kafka.record import Headers, Record
 from branchline.kafka.topics import Topics
 from branchline.routing.control import Operation, Request, Status
+from branchline.routing.overlay.topology import Topology
 from branchline.streaming.router import RouterConfig, start_router
 
 
 @dataclass
 class Site:
-    """One broker's topics on the suite's Kafka, with or without a router running."""
+    """The topics of a broker, or of several, on the suite's Kafka, with or without a router running."""
 
     spark: SparkSession
     cluster: Cluster
@@ -34,13 +35,15 @@ class Site:
     checkpoint: Path
     shards: int = 2
     max_events_per_batch: int = 20_000
+    brokers: tuple[str, ...] = ("main",)
+    topology: Topology | None = None
     query: StreamingQuery | None = None
     counts: list[dict[str, int]] = field(default_factory=list)
     """What every shard counted in every batch."""
 
     def __post_init__(self) -> None:
         self.topics = Topics(self.namespace)
-        ensure_topics(self.cluster, self.topics.of_broker("main"))
+        ensure_topics(self.cluster, self.topics.of_brokers(self.brokers))
         self._producer = self.cluster.producer(linger_ms=1)
 
     def config(self) -> RouterConfig:
@@ -48,6 +51,8 @@ class Site:
             self.cluster,
             str(self.checkpoint),
             self.namespace,
+            self.brokers,
+            topology=self.topology,
             shards=self.shards,
             max_events_per_batch=self.max_events_per_batch,
         )
@@ -98,8 +103,9 @@ class Site:
         value: bytes | str | None,
         key: bytes | str | None = None,
         headers: Sequence[tuple[str, bytes | None]] = (),
+        at: str = "main",
     ) -> None:
-        self.write(self.topics.entry("main"), value, key, headers)
+        self.write(self.topics.entry(at), value, key, headers)
 
     def flush(self) -> None:
         assert self._producer.flush(60) == 0, "Kafka did not take everything"
@@ -108,8 +114,8 @@ class Site:
         request = Request(Operation.SUBSCRIBE, subscriber, id, filter=filter, **more)
         return ask(self.cluster, self.topics, [request], Status.IN_FORCE, 60)[0]
 
-    def unsubscribe(self, subscriber: str, id: str = "default") -> Answer:
-        request = Request(Operation.UNSUBSCRIBE, subscriber, id)
+    def unsubscribe(self, subscriber: str, id: str = "default", home: str | None = None) -> Answer:
+        request = Request(Operation.UNSUBSCRIBE, subscriber, id, home)
         return ask(self.cluster, self.topics, [request], Status.ENDED, 60)[0]
 
     def renew(self, subscriber: str, id: str = "default", lease_ms: int | None = None) -> Answer:

@@ -3,9 +3,11 @@
 import json
 from dataclasses import dataclass
 
+from prefix_scripts import cover
+
 from branchline.kafka import headers as bl
 from branchline.kafka.dead_letters import decode_dead_letter, retry_headers
-from branchline.kafka.dispatch import Step, dispatch
+from branchline.kafka.dispatch import Step, count, dispatch
 from branchline.kafka.intake import read_batch
 from branchline.kafka.letters import encode_letter
 from branchline.kafka.messages import encode_proposal, encode_request
@@ -16,7 +18,9 @@ from branchline.routing.control import Operation, Request
 from branchline.routing.limits import HOPS_MAX
 from branchline.routing.overlay.letters import Letter, Propose
 from branchline.routing.overlay.topology import founded, link
+from branchline.routing.prefix import telling
 from branchline.routing.prefix.header import Header, decode, encode
+from branchline.routing.prefix.optimizer import Optimizer, Settings
 from branchline.routing.prefix.trees import UNMATCHED
 from branchline.routing.shard import Job, Shard, alone
 
@@ -174,6 +178,29 @@ def test_a_copy_that_nobody_looks_into_is_not_read() -> None:
     assert (letter.code, letter.owed, letter.record.value) == (Code.JSON_INVALID, "scope:4", b"{")
     (delivered,) = made.topics[TOPICS.out("at-oregon")]
     assert delivered.value == b'{"a": 1}'
+
+
+def test_updates_of_the_tree_are_read_and_what_is_none_owes_nothing() -> None:
+    """An update reaches the shard with its batch; other bytes become a dead letter, and no ack."""
+    optimizer = Optimizer(1, Settings(threshold=0.0, limit_ms=0))
+    optimizer.subscribe(cover("price < 100"))
+    updates = optimizer.updates(NOW_MS)
+    made = net()
+    records = [made.write(TOPICS.rt_updates, telling.encode(update)) for update in updates]
+    bad = [
+        made.write(TOPICS.rt_updates, value) for value in (None, b"", b"{}", telling.encode(updates[0])[:-1])
+    ]
+    intake = read_batch(TOPICS, [*records, *bad], [])
+    assert intake.updates == updates and [record for record, _ in intake.bad_told] == bad
+    shard = made.shards["dublin"]
+    outputs = shard.handle(NOW_MS, intake.updates, intake.control, intake.events())
+    assert outputs.changed is not None and outputs.changed.told == tuple(updates)
+    done = list(dispatch(TOPICS, "dublin", True, NOW_MS, intake, outputs))
+    assert {item.topic for item in done} == {TOPICS.dead_letters}
+    letters = [decode_dead_letter(Record(bad[0].place, item.key, item.value, item.headers)) for item in done]
+    assert {(letter.code, letter.owed) for letter in letters} == {(Code.CONTROL_INVALID, "nothing")}
+    assert len(letters) == len(bad)
+    assert count(intake, outputs, leads=True)["requests"] == 0
 
 
 def test_a_copy_of_a_newer_topology_is_held_and_then_released() -> None:

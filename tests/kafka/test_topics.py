@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from branchline.kafka import topics as kinds
 from branchline.kafka.topics import TOPIC_KINDS, TopicKind, Topics, is_name
+from branchline.routing.overlay.methods import Methods
 
 namespaces = st.builds(
     str.__add__, st.sampled_from("aZ0_-"), st.text("aZ0._-", max_size=20) | st.just(".in") | st.just(".out.x")
@@ -25,6 +26,7 @@ def all_topics(topics: Topics, name: str) -> dict[str, tuple[TopicKind, str | No
         topics.control: (kinds.CONTROL, None),
         topics.acks: (kinds.ACKS, None),
         topics.filters: (kinds.FILTERS, None),
+        topics.rt_updates: (kinds.RT_UPDATES, None),
         topics.dead_letters: (kinds.DEAD_LETTERS, None),
         topics.stats: (kinds.STATS, None),
     }
@@ -76,29 +78,31 @@ def test_only_names_that_we_make_have_a_kind(namespace: str, name: str, data: st
         assert changed in all_topics(topics, topics.named(changed) or "x")
 
 
-@given(namespaces, our.legal_names)
-def test_patterns_match_the_brokers_own_topics_only(namespace: str, broker: str) -> None:
-    """A router reads control and link for control, in and broker for events, and nothing else."""
-    topics = Topics(namespace)
-    others = [*all_topics(topics, "x" + broker[:62]), *all_topics(Topics("x" + namespace), broker)]
+@given(namespaces, st.lists(our.legal_names, min_size=1, max_size=4, unique=True))
+def test_patterns_match_the_topics_of_the_brokers_served_only(namespace: str, names: list[str]) -> None:
+    """A router reads control, links and updates for control, in and broker for events, and nothing else."""
+    topics, served = Topics(namespace), tuple(names)
+    unserved = {"x" + name[:62] for name in names} - set(names)
+    candidates = {topic for name in unserved.union(names) for topic in all_topics(topics, name)}
+    candidates |= {topic for name in names for topic in all_topics(Topics("x" + namespace), name)}
+    shared = {topics.control, topics.rt_updates}
     for pattern, expected in (
-        (topics.control_pattern(broker), {topics.control, topics.link(broker)}),
-        (topics.event_pattern(broker), {topics.entry(broker), topics.broker(broker)}),
+        (topics.control_pattern(served), shared | {topics.link(name) for name in names}),
+        (
+            topics.event_pattern(served),
+            {kind(name) for name in names for kind in (topics.entry, topics.broker)},
+        ),
     ):
-        candidates = [*all_topics(topics, broker), *others]
-        assert {topic for topic in candidates if re.fullmatch(pattern, topic)} - {topics.control} == (
-            expected - {topics.control}
-        )
-        assert (re.fullmatch(pattern, topics.control) is not None) == (topics.control in expected)
+        assert {topic for topic in candidates if re.fullmatch(pattern, topic)} == expected
 
 
 def test_a_dot_in_the_namespace_matches_only_a_dot() -> None:
     """The namespace is quoted: `a.b` does not read the topics of `a-b` or `aXb`."""
     topics = Topics("a.b")
     for other in (Topics("a-b"), Topics("aXb")):
-        assert re.fullmatch(topics.control_pattern("dublin"), other.control) is None
-        assert re.fullmatch(topics.event_pattern("dublin"), other.entry("dublin")) is None
-    assert re.fullmatch(topics.event_pattern("dublin"), "a.bXin.dublin") is None
+        assert re.fullmatch(topics.control_pattern(("dublin",)), other.control) is None
+        assert re.fullmatch(topics.event_pattern(("dublin",)), other.entry("dublin")) is None
+    assert re.fullmatch(topics.event_pattern(("dublin",)), "a.bXin.dublin") is None
 
 
 @pytest.mark.parametrize("namespace", ["", ".", "..", ".a", "a b", "a/b", "a\n", "é", "a" * 101])
@@ -131,6 +135,13 @@ def test_what_a_router_needs_is_of_the_kinds_that_its_names_say() -> None:
     needed = topics.of_broker("dublin")
     assert {topic: topics.kind(topic) for topic in needed} == needed
     assert set(needed) == set(all_topics(topics, "dublin")) - {topics.out("dublin")}
+    both = topics.of_brokers(("dublin", "virginia"))
+    assert both == needed | topics.of_broker("virginia")
+
+
+def test_updates_of_the_tree_have_a_partition_for_each_part() -> None:
+    """Updates of one part keep their order, and those of two need not wait for each other."""
+    assert kinds.RT_UPDATES.partitions == Methods().parts
 
 
 @pytest.mark.parametrize("kind", TOPIC_KINDS, ids=lambda kind: kind.name)

@@ -1,0 +1,87 @@
+"""What a checkpoint was made for, as its `branchline.json` has it, and who may go on with it.
+
+Spark would take a checkpoint of another job and put rows where no state is: subscriptions would seem to be
+gone. The state begins with a topology and goes on with facts, so a job goes on with the topology that its
+checkpoint began with; further brokers begin with nothing, and are told by their neighbours.
+"""
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from branchline.kafka.errors import CheckpointDiffers
+from branchline.kafka.topologies import topology_fields, topology_from_fields
+from branchline.routing.overlay.topology import Topology, founded
+
+ANEW = (
+    "give a new --checkpoint: the job then reads all topics from their beginning, and repeats deliveries "
+    "with their old ids"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a checkpoint is made for."""
+
+    namespace: str
+    cluster: str
+    shards: int
+    brokers: tuple[str, ...]
+    topology: Topology | None = None
+    """The one that the brokers begin with."""
+
+    def dump(self) -> str:
+        """As text for the file."""
+        fields: dict[str, Any] = {name: getattr(self, name) for name in ("namespace", "cluster", "shards")}
+        topology = None if self.topology is None else topology_fields(self.topology)
+        return json.dumps({**fields, "brokers": list(self.brokers), "topology": topology})
+
+
+def load(text: str) -> Made:
+    """The inverse of `dump`; it also reads a file that knows one broker, which is alone."""
+    fields = json.loads(text)
+    if "broker" in fields:
+        only = fields["broker"]
+        return Made(fields["namespace"], "main", fields["shards"], (only,), founded([only]))
+    topology = fields["topology"]
+    return Made(
+        fields["namespace"],
+        fields["cluster"],
+        fields["shards"],
+        tuple(fields["brokers"]),
+        None if topology is None else topology_from_fields(topology),
+    )
+
+
+def begin(ours: Made) -> Made:
+    """What a new checkpoint is made for: one broker that is told of no topology is alone."""
+    if ours.topology is not None or len(ours.brokers) > 1:
+        return ours
+    return replace(ours, topology=founded(ours.brokers, cluster=ours.cluster))
+
+
+def go_on(ours: Made, theirs: Made, checkpoint: str) -> Made:
+    """What the checkpoint is for from now on; raises CheckpointDiffers if this job cannot go on with it."""
+    for name in ("namespace", "cluster", "shards"):
+        was, now = getattr(theirs, name), getattr(ours, name)
+        if was != now:
+            raise CheckpointDiffers(
+                f"the checkpoint {checkpoint} was made with {name} {was!r}, this job has {now!r}",
+                hint=f"start it with the {name} it was made with, or {ANEW}",
+            )
+    missing = [broker for broker in theirs.brokers if broker not in ours.brokers]
+    if missing:
+        names = " ".join(f"--broker {broker}" for broker in theirs.brokers)
+        raise CheckpointDiffers(
+            f"the checkpoint {checkpoint} has the state of broker {', '.join(missing)}, "
+            "which this job does not serve",
+            hint=f"start it with {names}, also for a broker that a topology has retired; or {ANEW}",
+        )
+    if ours.topology is not None and ours.topology != theirs.topology:
+        began = "no topology" if theirs.topology is None else "another topology"
+        raise CheckpointDiffers(
+            f"the checkpoint {checkpoint} began with {began}",
+            hint="start it without --topology (and with the --brokers that it has), and ask for the next "
+            f"topology with a control message; or {ANEW}",
+        )
+    return replace(ours, topology=theirs.topology)
