@@ -12,6 +12,7 @@ Cost: a change is O(neighbours) letters; a topology is O(subscriptions) letters 
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Ack, Change, Ended, Forgotten, Identity, Number, Request, Subscribed
@@ -104,11 +105,15 @@ class Broker:
         if self.home.number is not None:
             yield self.home.number
         yield Lapsed(self.home.leases.lapsed_ms)
-        yield from sorted(self.table.changes(), key=lambda change: change.identity)
+        yield from self._known()
         yield from self.home.pending.awaited()
         yield from self.home.pending.reports()
         yield from map(Kept, self._kept)
         yield from map(Held, self.held)
+
+    def _known(self) -> list[Subscribed | Ended]:
+        """All changes that stand, in an order that does not hang on how they came."""
+        return sorted(self.table.changes(), key=attrgetter("identity"))
 
     def restore(self, facts: Iterable[Fact]) -> None:
         """Obey what was written down; what was said at the time is said."""
@@ -269,9 +274,10 @@ class Broker:
         self._said.letters += [
             Letter(each, self.name, topology) for each in dict.fromkeys((*before, *now)) if each != teller
         ]
-        known = sorted(self.table.changes(), key=lambda change: change.identity)
         fresh = [each for each in now if each not in before]
-        self._tell_all(fresh, self._dissemination.tell_all(known), None if self.joining else Complete())
+        if fresh:
+            told = self._dissemination.tell_all(self._known())
+            self._tell_all(fresh, told, None if self.joining else Complete())
         member = self.position.member
         if member is not None and member.leaving:
             for ended, ack in list(self.home.end_all(now_ms)):

@@ -199,9 +199,9 @@ class Divider:
             self._deliver(event, found, routed)
 
     def _deliver(self, event: Event, found: Found, routed: Routed) -> None:
-        certain = {owner for owner in found.certain if isinstance(owner, Identity)}
-        doubtful = {owner for owner in found.doubtful if isinstance(owner, Identity)}
-        local = Found({*certain}, {*doubtful})
+        certain: set[Owner] = {owner for owner in found.certain if isinstance(owner, Identity)}
+        doubtful: set[Owner] = {owner for owner in found.doubtful if isinstance(owner, Identity)}
+        local = Found(certain, doubtful)
         owed = decide(local, self._own, event, paper=self._paper_delivery, alike=_SUBSCRIBER)
         routed.exact_checks = owed.checks
         routed.deliveries = sorted(set(map(_SUBSCRIBER, owed.owners)))
@@ -209,7 +209,7 @@ class Divider:
             subscriber = _SUBSCRIBER(owner)
             if subscriber not in routed.deliveries:
                 routed.undecided[subscriber] = rejection
-        found_here = {owner.subscriber for owner in certain | doubtful}
+        found_here = set(map(_SUBSCRIBER, certain | doubtful))
         routed.refuted = len(found_here) - len(routed.deliveries) - len(routed.undecided)
 
     def _copies(self, hops: Set[str], header: Header | None, routed: Routed) -> list[Copy]:
