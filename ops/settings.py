@@ -43,6 +43,9 @@ TOPOLOGY = Setting(
     "BRANCHLINE_TOPOLOGY",
     "A file with the topology to begin with; without it a broker is alone.",
 )
+CLUSTERS = Setting(
+    "--clusters", "BRANCHLINE_CLUSTERS", "A TOML file that says how each named cluster is reached."
+)
 SHARDS = Setting("--shards", "BRANCHLINE_SHARDS", "Shards of the router; fixed with its checkpoint.", "2")
 MAX_EVENTS = Setting(
     "--max-events-per-batch", "BRANCHLINE_MAX_EVENTS_PER_BATCH", "Events a micro-batch takes.", "20000"
@@ -60,6 +63,7 @@ SETTINGS = (
     BROKER,
     CLUSTER,
     TOPOLOGY,
+    CLUSTERS,
     SHARDS,
     MAX_EVENTS,
     CHECKPOINT,
