@@ -4,11 +4,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import (
+    AdminClient,
+    ClusterMetadata,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    ResourceType,
+)
 
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import ClusterUnreachable, TopicFailed
-from branchline.kafka.topics import OUT, TopicKind
+from branchline.kafka.topics import OUT, RT_UPDATES, TopicKind
 
 REQUEST_TIMEOUT_S = 15.0
 """For one administrative request."""
@@ -93,6 +100,21 @@ def ensure_topics(cluster: Cluster, wanted: Mapping[str, TopicKind]) -> None:
         )
 
 
+def grow_topic(cluster: Cluster, topic: str, partitions: int) -> None:
+    """Give the topic so many partitions, if it has fewer."""
+    admin = cluster.admin()
+    if _list(cluster, admin, REQUEST_TIMEOUT_S).get(topic, partitions) >= partitions:
+        return
+    [future] = admin.create_partitions([NewPartitions(topic, partitions)]).values()
+    try:
+        future.result()
+    except KafkaException as error:
+        raise TopicFailed(
+            f"topic {topic} could not be given {partitions} partitions: {error.args[0].str()}",
+            hint="check your permissions, or do it by hand",
+        ) from None
+
+
 def differences(cluster: Cluster, wanted: Mapping[str, TopicKind]) -> list[Difference]:
     """How the cluster's topics differ from what they should be."""
     admin = cluster.admin()
@@ -102,8 +124,8 @@ def differences(cluster: Cluster, wanted: Mapping[str, TopicKind]) -> list[Diffe
     found += [
         Difference(name, "partitions", "1", str(existing[name]))
         for name in present
-        # A subscriber may have as many as it likes; elsewhere one stands for one order.
-        if wanted[name].partitions == 1 and existing[name] != 1 and wanted[name] is not OUT
+        # A subscriber may have as many as it likes, a tree one for each part; elsewhere one is one order.
+        if wanted[name].partitions == 1 and existing[name] != 1 and wanted[name] not in (OUT, RT_UPDATES)
     ]
     if not present:
         return found

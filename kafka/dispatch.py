@@ -179,7 +179,10 @@ def count(intake: Intake, outputs: Outputs, leads: bool) -> dict[str, int]:
         "requests": requests + bad_requests,
         "refused": sum(ack.status is Status.REFUSED for ack in outputs.acks) + bad_requests,
         "letters": len(outputs.letters),
+        "updates": counts["updates_applied"],
+        "updates_missed": counts["updates_gap"],
         "content_matches": counts["content_matches"],
         "afresh_matches": counts["afresh_matches"],
         "exact_checks": counts["exact_checks"],
+        "older_walks": counts["older_walks"],
     }

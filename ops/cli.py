@@ -14,7 +14,7 @@ from branchline.ops.filtering import filter_commands
 from branchline.ops.machine import doctor, setup
 from branchline.ops.output import JSON_ASKED, exit_code, say, show_error
 from branchline.ops.publish import publish
-from branchline.ops.run import router, up
+from branchline.ops.run import optimizer, router, up
 from branchline.ops.simulation.simulate import simulate
 from branchline.ops.status import status
 from branchline.ops.subscribing import renew, subscribe, subscriptions, unsubscribe
@@ -78,6 +78,7 @@ def main() -> None:
 for command in (
     up,
     router,
+    optimizer,
     publish,
     subscribe,
     renew,

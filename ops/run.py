@@ -1,4 +1,4 @@
-"""`up` and `router`: the processes that run until they are told to stop."""
+"""`up`, `router` and `optimizer`: the processes that run until they are told to stop."""
 
 import contextlib
 import signal
@@ -19,6 +19,7 @@ from branchline.kafka.home import Home
 from branchline.kafka.jars import Jars, ensure_jars
 from branchline.kafka.java import find_java
 from branchline.kafka.topics import check_name
+from branchline.ops.optimizer import beside, default_checkpoint, optimizer_config, tree_options
 from branchline.ops.output import emit, say
 from branchline.ops.overlay import SMALL_MOST, read_topology, small_overlay
 from branchline.ops.running import claim
@@ -28,6 +29,7 @@ from branchline.ops.settings import (
     CLUSTER,
     MASTER,
     MAX_EVENTS,
+    PARTS,
     SHARDS,
     TOPOLOGY,
     cluster_options,
@@ -38,7 +40,8 @@ from branchline.ops.settings import (
 )
 from branchline.routing.overlay.topology import Topology
 
-if TYPE_CHECKING:  # it imports Spark, which takes a second
+if TYPE_CHECKING:  # they import Spark, which takes a second
+    from branchline.streaming.optimizer import OptimizerConfig
     from branchline.streaming.router import RouterConfig
 
 Report = Callable[[str], None]
@@ -52,6 +55,7 @@ def job_options(command: Any) -> Any:
     for setting, kind in (
         (MASTER, None),
         (CHECKPOINT, None),
+        (PARTS, int),
         (MAX_EVENTS, int),
         (SHARDS, int),
         (CLUSTER, None),
@@ -68,9 +72,10 @@ def job_options(command: Any) -> Any:
     return json_option(served(command))
 
 
-@click.command(short_help="Start Kafka and the router on this machine.")
+@click.command(short_help="Start Kafka, the router and the Tree Optimizer on this machine.")
 @cluster_options
 @job_options
+@tree_options
 @click.option(
     "--brokers",
     "count",
@@ -95,11 +100,14 @@ def up(
     data: Path | None,
     as_json: bool,
     master: str,
+    threshold: float,
+    limit: int,
+    snapshot_every: int,
     **job: Any,
 ) -> None:
-    """Start everything on this machine: Kafka and the router. Ctrl-C stops all of it.
+    """Start everything on this machine: Kafka, the router and the Tree Optimizer. Ctrl-C stops all of it.
 
-    With --bootstrap, only the router is started, against that cluster.
+    With --bootstrap, only the jobs are started, against that cluster.
 
     \b
     Examples:
@@ -127,7 +135,13 @@ def up(
             report(f'next, in another terminal: branchline subscribe alice "price < 100"{at}')
             report("Ctrl-C here stops all of it")
         config = replace(config, cluster=cluster)
-        run_router(stack, home, jars, config, report, home.logs / "spark.log", kafka, master)
+        place = default_checkpoint(home, cluster, config.namespace)
+        if job["checkpoint"] is not None:
+            place = f"{job['checkpoint'].rstrip('/')}-trees"
+        trees = optimizer_config(
+            cluster, config.namespace, place, config.parts, threshold, limit, snapshot_every
+        )
+        run_router(stack, home, jars, config, report, home.logs / "spark.log", kafka, master, trees)
 
 
 @click.command(short_help="Run the router against a Kafka cluster.")
@@ -153,6 +167,55 @@ def router(
         # Not the log of `up`, which may run beside it.
         log = home.make(home.logs) / f"spark-{config.namespace}-{config.name}.log"
         run_router(stack, home, prepare(home, report), config, report, log, None, master)
+
+
+@click.command(short_help="Run the Tree Optimizer against a Kafka cluster.")
+@cluster_options
+@option(PARTS, int)
+@tree_options
+@option(CHECKPOINT)
+@option(MASTER)
+@json_option
+def optimizer(
+    bootstrap: str | None,
+    client_properties: str | None,
+    namespace: str,
+    parts: int,
+    threshold: float,
+    limit: int,
+    snapshot_every: int,
+    checkpoint: str | None,
+    master: str,
+    as_json: bool,
+) -> None:
+    """Run the Tree Optimizer against a Kafka cluster until Ctrl-C.
+
+    One is enough for an overlay, beside any of its clusters; bridges carry what it tells. Without it, or
+    while it is down, everybody still gets what they are owed, and trees only get less precise. A router needs
+    the same --parts.
+
+    \b
+    Examples:
+      branchline optimizer --bootstrap localhost:9092
+      branchline optimizer --bootstrap localhost:9092 --threshold 0.1 --limit 10s
+    """
+    from branchline.ops import job
+    from branchline.streaming.job import OptimizerJob
+
+    report = reporter(as_json)
+    home = Home.default()
+    config = optimizer_config(
+        Cluster(""), namespace, checkpoint or "", parts, threshold, limit, snapshot_every
+    )
+    cluster = find_cluster(bootstrap, client_properties)
+    place = config.checkpoint or default_checkpoint(home, cluster, namespace)
+    config = replace(config, cluster=cluster, checkpoint=place)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(unwound_by_sigterm())
+        log = home.make(home.logs) / f"spark-{namespace}-optimizer.log"
+        spark = job.start_spark(stack, prepare(home, report), report, master, place, log)
+        with stopped_by_signals() as stop:
+            OptimizerJob(spark, config, report, log).run(stop)
 
 
 def reporter(as_json: bool) -> Report:
@@ -195,15 +258,23 @@ def run_router(
     log: Path,
     kafka: EmbeddedKafka | None,
     master: str,
+    trees: "OptimizerConfig | None" = None,
 ) -> None:
-    """Run the router job in this process until it is told to stop, or its own Kafka has ended."""
+    """Run the router job in this process until it is told to stop, or its own Kafka has ended.
+
+    With `trees`, a Tree Optimizer runs beside it in the same Spark session.
+    """
     from branchline.ops import job
     from branchline.streaming.job import RouterJob
 
     place = config.checkpoint or job.default_checkpoint(home, config.cluster, config.namespace, config.name)
     config = replace(config, checkpoint=place)
     spark = job.start_spark(stack, jars, report, master, place, log)
-    with stopped_by_signals() as stop, _ended_without(kafka, lambda: job.kill_spark(spark)):
+    with (
+        stopped_by_signals() as stop,
+        _ended_without(kafka, lambda: job.kill_spark(spark)),
+        beside(spark, trees, report, log) if trees is not None else contextlib.nullcontext(),
+    ):
         RouterJob(spark, config, report, log).run(stop)
 
 
@@ -228,6 +299,7 @@ def _config(
     shards: int,
     max_events_per_batch: int,
     checkpoint: str | None,
+    parts: int,
 ) -> "RouterConfig":
     """What the job is told, but for the cluster: what is wrong is refused before anything is started."""
     from branchline.streaming.router import RouterConfig
@@ -242,6 +314,7 @@ def _config(
         max_events_per_batch,
         read_topology(topology) if isinstance(topology, Path) else topology,
         cluster,
+        parts,
     )
 
 

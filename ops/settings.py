@@ -53,6 +53,16 @@ MAX_EVENTS = Setting(
 CHECKPOINT = Setting(
     "--checkpoint", "BRANCHLINE_CHECKPOINT", "Where the router keeps its state. Default: in the home folder."
 )
+PARTS = Setting(
+    "--parts", "BRANCHLINE_PARTS", "Parts of the Routing Tree, the same for routers and optimizer.", "1"
+)
+THRESHOLD = Setting(
+    "--threshold", "BRANCHLINE_THRESHOLD", "How far, 0 to 1, the tree may be from what was told of it.", "0.3"
+)
+LIMIT = Setting("--limit", "BRANCHLINE_LIMIT", "How long a change of the tree may wait to be told.", "60s")
+SNAPSHOT_EVERY = Setting(
+    "--snapshot-every", "BRANCHLINE_SNAPSHOT_EVERY", "How often the whole tree is told.", "10m"
+)
 # All cores, and four attempts at a task: a dead Python worker then costs one, and not the query.
 MASTER = Setting("--master", "BRANCHLINE_MASTER", "The Spark master.", "local[*,4]")
 
@@ -67,6 +77,10 @@ SETTINGS = (
     SHARDS,
     MAX_EVENTS,
     CHECKPOINT,
+    PARTS,
+    THRESHOLD,
+    LIMIT,
+    SNAPSHOT_EVERY,
     MASTER,
 )
 

@@ -15,7 +15,8 @@ import pyarrow  # noqa: F401
 from pyspark.daemon import manager
 
 import branchline.streaming.operator
-import branchline.streaming.sink  # noqa: F401
+import branchline.streaming.sink
+import branchline.streaming.trees  # noqa: F401
 
 if __name__ == "__main__":
     manager()

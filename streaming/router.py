@@ -15,6 +15,7 @@ from branchline.kafka.admin import ensure_topics
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import ConfigError
 from branchline.kafka.topics import TopicKind, Topics, check_name
+from branchline.routing.overlay.methods import Methods
 from branchline.routing.overlay.topology import Topology, fault
 from branchline.routing.shard import Job
 from branchline.streaming import checkpoint
@@ -25,6 +26,7 @@ from branchline.streaming.sink import SUMMARY, sink
 from branchline.streaming.source import read_input, shard_labels
 
 MAX_SHARDS = 256
+MAX_PARTS = 64
 
 BatchObserver = Callable[[int, list[dict[str, int]]], None]
 """Called on the driver after each batch with its number and what each shard counted."""
@@ -46,6 +48,8 @@ class RouterConfig:
     a broker alone begins with itself, and several wait until they are told of one."""
     cluster_name: str = "main"
     """What topologies call the Kafka cluster."""
+    parts: int = 1
+    """Parts of the Routing Tree, as many as the Tree Optimizer has; with others it is only less precise."""
 
     def __post_init__(self) -> None:
         for broker in self.brokers:
@@ -58,6 +62,7 @@ class RouterConfig:
         for name, value, most in (
             ("shards", self.shards, MAX_SHARDS),
             ("max_events_per_batch", self.max_events_per_batch, 10_000_000),
+            ("parts", self.parts, MAX_PARTS),
         ):
             if not 1 <= value <= most:
                 raise ConfigError(f"{name} is {value}", hint=f"use 1 to {most:,}")
@@ -100,7 +105,7 @@ def start_router(
     ensure_topics(config.cluster, topics.of_brokers(config.brokers))
     topology = _first_topology(spark, config)
     ensure_topics(config.cluster, _neighbours_topics(topics, config.brokers, topology))
-    job = Job(config.brokers, topology, config.cluster_name)
+    job = Job(config.brokers, topology, config.cluster_name, Methods(parts=config.parts))
     labels = shard_labels(spark, config.shards)
     rows = read_input(
         spark,

@@ -17,6 +17,7 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, St
 
 from branchline.routing.shard import Job, Shard, ShardState
 from branchline.streaming.facts import pack, unpack
+from branchline.streaming.log import LayoutDiffers
 
 LAYOUT_VERSION = 2
 """Of everything below, and of what `facts.py` packs. Raise it with any change that an older or newer program
@@ -37,15 +38,6 @@ _META = StructType(
     ]
 )
 _CELL = StructType([StructField("bytes", BinaryType(), False)])
-
-
-class LayoutDiffers(Exception):
-    """The state was written by a program with another layout. Its message is recognised by the driver."""
-
-    MARK = "branchline-state-layout"
-
-    def __init__(self, found: int, ours: int) -> None:
-        super().__init__(f"{self.MARK}: the checkpoint has layout {found}, this program {ours}")
 
 
 @dataclass(frozen=True, slots=True)

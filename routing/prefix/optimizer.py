@@ -18,7 +18,7 @@ Cost: adding and removing is O(level) for each piece; telling is O(changes).
 """
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
 
@@ -61,33 +61,34 @@ class Settings:
 
 
 class Optimizer:
-    """The trees of all parts, and when they were last told."""
+    """The trees of all parts, or of one of them alone, and when they were last told."""
 
-    def __init__(self, incarnation: int, settings: Settings | None = None) -> None:
+    def __init__(self, incarnation: int, settings: Settings | None = None, only: int | None = None) -> None:
         self._settings = settings or Settings()
-        self._parts = [_Part(part, incarnation, self._settings) for part in range(self._settings.parts)]
+        parts = range(self._settings.parts) if only is None else [only]
+        self._parts = {part: _Part(part, incarnation, self._settings) for part in parts}
         self._counts: dict[Filter, int] = {}
         self._snapshot_at_ms: int | None = None
 
     def subscribe(self, cover: Cover) -> None:
         """A subscription has come; its filters are counted, and a new one gets its place."""
-        for filter_ in cover:
+        for part, filter_ in self._own(cover):
             known = self._counts.get(filter_, 0)
             self._counts[filter_] = known + 1
             if not known:
-                self._part(filter_).add(filter_)
+                part.add(filter_)
 
     def unsubscribe(self, cover: Cover) -> None:
         """A subscription with this cover has gone."""
-        for filter_ in cover:
+        for part, filter_ in self._own(cover):
             self._counts[filter_] -= 1
             if not self._counts[filter_]:
                 del self._counts[filter_]
-                self._part(filter_).remove(filter_)
+                part.remove(filter_)
 
     def updates(self, now_ms: int) -> list[Update]:
         """What is to be told now."""
-        return [update for part in self._parts if (update := part.update(now_ms)) is not None]
+        return [update for part in self._parts.values() if (update := part.update(now_ms)) is not None]
 
     def snapshots_due(self, now_ms: int) -> list[Snapshot]:
         """All that was told, if it is time to tell it again. The first call starts the time."""
@@ -101,21 +102,34 @@ class Optimizer:
 
     def snapshots(self) -> list[Snapshot]:
         """All that was told, in pieces, for somebody who knows nothing."""
-        return [piece for part in self._parts for piece in part.snapshot()]
+        return [piece for part in self._parts.values() for piece in part.snapshot()]
+
+    def due_ms(self) -> int | None:
+        """When something is to be told next, though nothing changes; None if there is no such time."""
+        limit, every, began = self._settings.limit_ms, self._settings.snapshot_ms, self._snapshot_at_ms
+        waiting = [part.waiting_since_ms for part in self._parts.values()]
+        due = [since + limit for since in waiting if since is not None and limit is not None]
+        if every is not None and began is not None:
+            due.append(began + every)
+        return min(due, default=None)
 
     def differences(self) -> list[float]:
         """For each part, how far the tree is from the one last told."""
-        return [part.difference for part in self._parts]
+        return [part.difference for part in self._parts.values()]
 
     def describe(self) -> str:
         """The parts for people."""
-        return "\n".join(part.describe() for part in self._parts)
+        return "\n".join(part.describe() for part in self._parts.values())
 
     def part(self, part: int) -> "_Part":
         return self._parts[part]
 
-    def _part(self, filter_: Filter) -> "_Part":
-        return self._parts[part_of(filter_, self._settings.parts)]
+    def _own(self, cover: Cover) -> Iterator[tuple["_Part", Filter]]:
+        """The cover's filters that belong to the parts that are kept here."""
+        for filter_ in cover:
+            part = self._parts.get(part_of(filter_, self._settings.parts))
+            if part is not None:
+                yield part, filter_
 
 
 @dataclass(slots=True)
@@ -148,7 +162,8 @@ class _Part:
         self._weights = Weights(settings.base)
         self._next_overflow = 0
         self._told = _Told(Version(incarnation, 0))
-        self._waiting_since_ms: int | None = None
+        self.waiting_since_ms: int | None = None
+        """Since when there is something to tell."""
 
     # Filters
 
@@ -243,12 +258,12 @@ class _Part:
 
     def update(self, now_ms: int) -> Update | None:
         if not self._pending():
-            self._waiting_since_ms = None
+            self.waiting_since_ms = None
             return None
-        if self._waiting_since_ms is None:
-            self._waiting_since_ms = now_ms
+        if self.waiting_since_ms is None:
+            self.waiting_since_ms = now_ms
         limit = self._settings.limit_ms
-        waited = limit is not None and now_ms - self._waiting_since_ms >= limit
+        waited = limit is not None and now_ms - self.waiting_since_ms >= limit
         if max(self.difference, self._difference_beside()) <= self._settings.threshold and not waited:
             return None
         return self._tell()
@@ -290,15 +305,15 @@ class _Part:
         )
         self._told = _Told(version, update.digest, overflow, digest_beside)
         self._weights.told()
-        self._waiting_since_ms = None
+        self.waiting_since_ms = None
         self.tree.forget(version.clock)
         return update
 
-    def snapshot(self) -> list[Snapshot]:
-        """The version last told, in pieces, the first one even if it is empty."""
+    def snapshot(self, size: int | None = None) -> list[Snapshot]:
+        """The version last told, in pieces of so many things, the first one even if it is empty."""
         told = self._told
         edges = edges_at(self.tree, told.version.clock)
-        size = self._settings.snapshot_edges
+        size = size or self._settings.snapshot_edges
         return in_pieces(self.index, told.version, told.digest, edges, told.overflow.items(), size)
 
     def describe(self) -> str:

@@ -221,9 +221,10 @@ def test_status_tells_of_the_router_and_the_subscribers(up: Machine) -> None:
     up.ask("subscribe", "watched", "watched = 1")
     wait_until(lambda: up.run("status").exit_code == 0, ANSWER_DEADLINE_S, "the router's first words")
     [found] = up.ask("status")
-    assert [(job["job"], job["broker"], job["state"]) for job in found["jobs"]] == [
-        ("router", "main", "running")
-    ]
+    assert {(job["job"], job["broker"], job["state"]) for job in found["jobs"]} == {
+        ("router", "main", "running"),
+        ("optimizer", None, "running"),
+    }
     assert {each["topic"] for each in found["inputs"]} >= {"branchline.in.main", "branchline.control"}
     assert "watched" in {each["subscriber"] for each in found["subscribers"]}
     assert found["bootstrap"] in up.run("status").stdout

@@ -18,7 +18,7 @@ BUGS: list[tuple[Plant, Kind, int]] = [
     (overlay_bugs.tell_one_shard_only, LOST, 5),
     (overlay_bugs.expire_by_every_shards_clock, LOST, 82),
     (overlay_bugs.ack_too_early, LOST, 6),
-    (overlay_bugs.wait_for_the_first_report_only, LOST, 29),
+    (overlay_bugs.wait_for_the_first_report_only, LOST, 38),
     (overlay_bugs.believe_the_last_report, STUCK, 711),
     (overlay_bugs.tell_pending_once, STUCK, 7),
     (overlay_bugs.obey_stragglers, LOST, 76),
@@ -34,7 +34,7 @@ BUGS: list[tuple[Plant, Kind, int]] = [
     (overlay_bugs.drop_what_is_early, LOST, 12),
     (overlay_bugs.snapshot_without_reports, STUCK, 13),
     (overlay_bugs.snapshot_without_pending, STUCK, 13),
-    (overlay_bugs.believe_dead_numbers, LOST, 3),
+    (overlay_bugs.believe_dead_numbers, LOST, 50),
     (overlay_bugs.expire_renewed_leases, LOST, 28),
 ]
 """The bug, what is found, and a seed whose script finds it."""
