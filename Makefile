@@ -9,8 +9,11 @@ PYTEST_ARGS ?=
 FILTER_TESTS := $(addprefix tests/routing/test_,$(addsuffix .py,compiling widening intervals filters covers relations \
   sql sql_duckdb cesql_evaluate cloudevents_filters eventbridge_oracle))
 
+OVERLAY_TESTS := tests/streaming/test_overlay.py tests/ops/test_kills.py
+
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast soak-properties soak-filters soak-faults soak-spine check format clean
+.PHONY: help setup demo test test-fast soak-properties soak-filters soak-faults soak-spine soak-overlay check \
+  format clean
 
 help: ## show what there is
 	@echo "Branchline: a content-based event router for Kafka."
@@ -63,6 +66,10 @@ soak-faults: setup ## 5,000 random scripts with faults over simulated overlays o
 
 soak-spine: setup ## 10,000 events, 50 subscriptions, a killed driver, killed workers, 1, 2 and 4 shards
 	@BRANCHLINE_TEST_EVENTS=10000 $(BIN)/python -m pytest tests/streaming/test_volume.py tests/ops/test_up.py -q -s $(PYTEST_ARGS)
+
+soak-overlay: setup ## 8 brokers, 1,000 subscriptions, 20,000 events, jobs killed, two Kafka clusters: half an hour
+	@BRANCHLINE_TEST_OVERLAY=full $(BIN)/python -m pytest $(OVERLAY_TESTS) -q -s $(PYTEST_ARGS) \
+	  && echo "verdict: clean" || { echo "verdict: not clean, see above"; exit 1; }
 
 check: setup ## lint, formatting and types
 	@$(BIN)/ruff check

@@ -95,7 +95,7 @@ class Observer:
 
     def await_in_force(self, requests: Iterable[str]) -> None:
         self.site.flush()
-        waiting, deadline = set(requests), time.monotonic() + 60
+        waiting, deadline = set(requests), time.monotonic() + 180
         while waiting:
             assert time.monotonic() < deadline, f"never in force: {sorted(waiting)[:5]}"
             self.hear()

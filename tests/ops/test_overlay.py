@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from machines import START_DEADLINE_S, STOP_DEADLINE_S, Machine, linked_home
@@ -82,9 +83,16 @@ def test_up_serves_a_small_overlay(up: Machine, tmp_path: Path) -> None:
     small = Machine(linked_home(tmp_path / "home"))
     with (tmp_path / "output").open("wb") as output:
         process = small.popen("up", *where, "--brokers", "3", stdout=output, stderr=output)
+
+    def router() -> dict[str, Any]:
+        jobs: list[dict[str, Any]] = small.ask("status", *where)[0]["jobs"]
+        return next(each for each in jobs if each["job"] == "router")
+
     try:
         said = (tmp_path / "output").read_text
-        wait_until(lambda: "running (" in said() or process.poll() is not None, START_DEADLINE_S, "it runs")
+        wait_until(
+            lambda: "router: running (" in said() or process.poll() is not None, START_DEADLINE_S, "it runs"
+        )
         assert "brokers main, b2, b3" in said(), said()
         assert small.ask("subscribe", "ann", "n > 0", *where, exit_code=5)[0]["code"] == "home-missing"
         small.ask("subscribe", "ann", "n > 0", "--home", "b3", *where)
@@ -92,9 +100,8 @@ def test_up_serves_a_small_overlay(up: Machine, tmp_path: Path) -> None:
         small.ask("publish", '{"n": 2}', *where)
         got = small.ask("consume", "ann", "--from-beginning", "--count", "2", "--timeout", "60", *where)
         assert {json.loads(event["value"])["n"] for event in got} == {1, 2}
-        wait_until(lambda: small.ask("status", *where)[0]["jobs"][0]["topology"] == 1, 30, "it is told")
-        [job] = small.ask("status", *where)[0]["jobs"]
-        assert job["brokers"] == ["main", "b2", "b3"]
+        wait_until(lambda: router()["topology"] == 1, 30, "it is told")
+        assert router()["brokers"] == ["main", "b2", "b3"]
         told = small.run("status", *where).stdout
         assert "router of brokers main, b2, b3: running" in told and "topology 1" in told
     finally:

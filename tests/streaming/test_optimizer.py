@@ -1,13 +1,11 @@
 """The Tree Optimizer job on real Kafka and Spark: what it tells, and that it goes on where it was."""
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 import pytest
+from overlays import optimizing
 from pyspark.sql import SparkSession
 from routers import Site
 from waiting import wait_until
@@ -22,8 +20,6 @@ from branchline.routing.prefix.trees import Trees
 from branchline.routing.prefix.updates import Snapshot, Update
 from branchline.routing.prefix.vocabulary import Fit
 from branchline.streaming import job
-from branchline.streaming.job import OptimizerJob
-from branchline.streaming.optimizer import OptimizerConfig
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
@@ -34,21 +30,6 @@ EAGER = Settings(parts=PARTS, threshold=0.0, limit_ms=0, snapshot_ms=None)
 @pytest.fixture
 def site(spark: SparkSession, cluster: Cluster, namespace: str, tmp_path: Path) -> Site:
     return Site(spark, cluster, namespace, tmp_path / "unused")
-
-
-@contextmanager
-def optimizing(site: Site, checkpoint: Path, settings: Settings = EAGER) -> Iterator[None]:
-    """The supervised job."""
-    config = OptimizerConfig(site.cluster, str(checkpoint), site.namespace, settings)
-    stop, started = Event(), Event()
-    running = Thread(target=OptimizerJob(site.spark, config, print).run, args=(stop, started))
-    running.start()
-    try:
-        assert started.wait(60)
-        yield
-    finally:
-        stop.set()
-        running.join()
 
 
 def record(site: Site, number: int, filter_: str | None) -> None:
@@ -92,14 +73,14 @@ def test_it_tells_goes_on_where_it_was_and_begins_anew_without_its_checkpoint(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Updates follow each other over a restart; a lost checkpoint gives a later life, which replaces all."""
-    with optimizing(site, tmp_path / "one"):
+    with optimizing(site, tmp_path / "one", EAGER):
         record(site, 1, "price < 100")
         record(site, 2, "origin = 'BCN'")
         wait_until(lambda: knows(site, "price < 100", "BCN"), 60, "the tree is told")
         record(site, 11, "price < 50")
         wait_until(lambda: knows(site, "price < 50"), 60, "a replacement is told")
     lives = {each.version.incarnation for each in told(site)}
-    with optimizing(site, tmp_path / "one"):
+    with optimizing(site, tmp_path / "one", EAGER):
         record(site, 3, "price > 900")
         wait_until(lambda: knows(site, "price > 900"), 60, "it goes on")
         known = snapshots(site)
@@ -108,7 +89,7 @@ def test_it_tells_goes_on_where_it_was_and_begins_anew_without_its_checkpoint(
     assert {each.version.incarnation for each in told(site)} == lives, "it is still the same life"
     shutil.rmtree(tmp_path / "one")
     record(site, 12, None)
-    with optimizing(site, tmp_path / "one"):
+    with optimizing(site, tmp_path / "one", EAGER):
         wait_until(lambda: is_new(site, lives), 60, "a part that has filters is told anew")
         assert knows(site, "price < 50", "price > 900")
         ask_snapshot(site._producer, site.topics)

@@ -2,134 +2,157 @@
 
 import json
 import random
-from itertools import pairwise
+import shutil
 from pathlib import Path
 
 import pytest
 from observing import Observer
+from overlays import (
+    EXACT,
+    FULL,
+    RING,
+    SIZE,
+    Crossed,
+    a_filter,
+    a_key,
+    an_event,
+    come_and_go,
+    copies,
+    crossed,
+    has_told_everything,
+    identities,
+    optimizing,
+    ring,
+)
 from pyspark.sql import SparkSession
-from routers import Site, ends, read_all, running
+from routers import Site, ends, running
+from waiting import wait_until
 
-from branchline.kafka import headers as bl
 from branchline.kafka.cluster import Cluster
-from branchline.kafka.letters import decode_recorded
-from branchline.routing.codes import Code, Rejection
+from branchline.routing.codes import Code
 from branchline.routing.control import Identity, Status
-from branchline.routing.overlay.optimizing import TreeOptimizer
-from branchline.routing.overlay.topology import Topology, founded, link
+from branchline.routing.overlay.topology import founded
 from branchline.routing.prefix import telling
-from branchline.routing.prefix.header import Header, decode
 from branchline.routing.prefix.optimizer import Settings
 from branchline.routing.prefix.updates import Version
-from branchline.routing.values import JsonValue
+from branchline.streaming import job
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(3_600 if FULL else 300)]
 
-BROKERS = ("a", "b", "c", "d")
-KINDS = ("flight", "hotel", "train", "ferry")
-CITIES = ("BCN", "DUB", "IAD", "MAD")
+EAGER = Settings(threshold=0.05, limit_ms=500)
 
 
-def ring() -> Topology:
-    """All four in a circle: one cycle, with two ways to the far side, one of which is shorter."""
-    return founded(BROKERS, [link(*each) for each in pairwise(BROKERS)] + [link("a", "d", 2)])
+def newest(site: Site) -> Version:
+    """The version of the tree last told."""
+    told = [telling.decode(record.value or b"") for record in site.read(site.topics.rt_updates)]
+    return max((each.version for each in told if each is not None), default=Version(0, 0))
 
 
-def a_filter(draw: random.Random, spelling: str) -> str:
-    kind, low = draw.choice(KINDS), draw.randrange(0, 900, 10)
-    match spelling:
-        case "sql":
-            return f"type = '{kind}' AND price BETWEEN {low} AND {low + 100}"
-        case "cesql":
-            return f"type = '{kind}' AND price > {low} AND price < {low + 100}"
-        case "cloudevents":
-            return json.dumps(
-                {"all": [{"exact": {"type": kind}}, {"prefix": {"origin": draw.choice("BDIM")}}]}
-            )
-        case _:
-            return json.dumps({"type": [kind], "price": [{"numeric": [">=", low, "<", low + 100]}]})
+def subscribe_all(
+    observer: Observer, draw: random.Random, wanted: dict[Identity, str]
+) -> dict[Identity, str]:
+    """Make all of them and wait until they are in force; their filters."""
+    texts = {identity: a_filter(draw, spelling) for identity, spelling in wanted.items()}
+    requests = [observer.subscribe(each, wanted[each], text) for each, text in texts.items()]
+    observer.await_in_force(requests)
+    return texts
 
 
-SPELLINGS = ("sql", "cesql", "cloudevents", "eventbridge")
-
-
-def an_event(draw: random.Random) -> dict[str, JsonValue]:
-    return {"type": draw.choice(KINDS), "price": draw.randrange(1_000), "origin": draw.choice(CITIES)}
-
-
-def a_key(draw: random.Random) -> str | None:
-    return None if draw.random() < 0.1 else f"key-{draw.randrange(10)}"
-
-
-def identities(count: int) -> dict[Identity, str]:
-    """Four subscriptions for each subscriber, one in every spelling; subscribers have their homes in turn."""
-    found = {}
-    for number in range(count):
-        subscriber, spelling = number // len(SPELLINGS), SPELLINGS[number % len(SPELLINGS)]
-        home = BROKERS[subscriber % len(BROKERS)]
-        found[Identity(home, f"{home}-{subscriber}", spelling)] = spelling
-    return found
-
-
-def tell_tree(site: Site) -> Version:
-    """Tell the job of a Routing Tree made from what `filters` has now; its version."""
-    told = (decode_recorded(record.value) for record in site.read(site.topics.filters) if record.value)
-    changes = [each for each in told if not isinstance(each, Topology | Rejection)]
-    updates = TreeOptimizer(1, Settings(threshold=0.0, limit_ms=0)).handle(1, changes)
-    for update in updates:
-        site.write(site.topics.rt_updates, telling.encode(update))
-    site.flush()
-    return updates[-1].version
-
-
-def prefixes(site: Site) -> list[Header]:
-    """What travelled with all copies."""
-    records = read_all(site.cluster, [site.topics.broker(broker) for broker in BROKERS])
-    found = [decode(bl.values(record.headers, bl.PREFIX)[0] or b"") for record in records]
-    return [each for each in found if each is not None]
-
-
-def test_four_brokers_with_a_cycle_give_everybody_what_they_are_owed(
+def test_everybody_gets_what_they_are_owed(
     spark: SparkSession, cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
-    """Subscriptions come and go, and the tree is told, while events are on their way between brokers."""
+    """Subscriptions come and go, and trees are told, while events are on their way between brokers."""
     draw = random.Random(4)
-    site = Site(spark, cluster, namespace, tmp_path / "checkpoint", 2, 600, BROKERS, ring())
+    site = Site(
+        spark,
+        cluster,
+        namespace,
+        tmp_path / "checkpoint",
+        2,
+        SIZE.events_per_batch,
+        SIZE.brokers,
+        SIZE.topology,
+    )
     observer = Observer(site)
-    wanted = identities(100)
-    with running(site):
-        observer.await_in_force(
-            [
-                observer.subscribe(each, spelling, a_filter(draw, spelling))
-                for each, spelling in wanted.items()
-            ]
-        )
-        for number in range(1_200):
-            observer.publish(draw.choice(BROKERS), a_key(draw), an_event(draw))
-            if number % 20 == 0:
-                identity = draw.choice(list(wanted))
-                if draw.random() < 0.3:
-                    observer.unsubscribe(identity)
-                else:
-                    observer.subscribe(identity, wanted[identity], a_filter(draw, wanted[identity]))
-            if number % 100 == 99:
-                observer.hear()
-            if number == 500:
-                version = tell_tree(site)
+    wanted = identities(SIZE.brokers, SIZE.subscribers, SIZE.subscriptions)
+    with running(site), optimizing(site, tmp_path / "trees", EAGER):
+        subscribe_all(observer, draw, wanted)
+        come_and_go(observer, SIZE, draw, wanted)
         observer.settle()
         site.write(site.topics.rt_updates, b"no update")
         observer.settle()
     verdict = observer.verdict()
     assert verdict.clean, verdict.describe()
-    print(f"{len(site.counts)} calls of shards: {verdict.describe()}")
-    assert verdict.owed > 1_000 and verdict.ordered > 1_000, verdict.describe()
-    assert observer.count("content_matches") == observer.count("accepted") == 1_200
-    copies = prefixes(site)
-    assert len(copies) == observer.count("forwarded") == observer.count("passed") > 500
-    assert max(copy.hops for copy in copies) == 2, "nobody is further away"
-    assert version in {part.version for copy in copies for part in copy.prefix.parts}
+    found = [header for _, header in copies(site)]
+    versions = {part.version for header in found for part in header.prefix.parts}
+    older = observer.count("older_walks")
+    print(
+        f"\n{len(SIZE.brokers)} brokers, {SIZE.subscriptions:,} subscriptions, {SIZE.events:,} events: "
+        f"{verdict.describe()}\n"
+        f"{len(found):,} copies crossed links with {len(versions)} versions of the tree; "
+        f"{older:,} visits were led by an older one, {observer.count('afresh_matches'):,} matched afresh"
+    )
+    assert verdict.owed > SIZE.events and verdict.ordered > SIZE.events, verdict.describe()
+    assert observer.count("content_matches") == observer.count("accepted") == SIZE.events
+    assert len(found) == observer.count("forwarded") == observer.count("passed") > SIZE.events / 2
+    assert len(versions) >= 6, "at least five updates while events were on their way"
+    assert older >= SIZE.older_walks
     [letter] = site.dead_letters()
     assert (letter.code, letter.owed, letter.record.value) == (Code.CONTROL_INVALID, "nothing", b"no update")
+
+
+def test_without_a_tree_optimizer_everything_is_right_and_less_precise(
+    spark: SparkSession,
+    cluster: Cluster,
+    namespace: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It stops after its third update, many subscribe, and it starts again without its checkpoint."""
+    monkeypatch.setattr(job, "TICK_EVERY_S", 0.5)
+    draw = random.Random(7)
+    site = Site(spark, cluster, namespace, tmp_path / "checkpoint", 2, 600, SIZE.brokers, SIZE.topology)
+    observer = Observer(site)
+    standing: dict[Identity, tuple[str, str]] = {}
+    links = [site.topics.broker(broker) for broker in SIZE.brokers]
+
+    def subscribe(prefix: str, count: int) -> None:
+        wanted = identities(SIZE.brokers, max(count // 4, 1), count, prefix, EXACT)
+        for identity, text in subscribe_all(observer, draw, wanted).items():
+            standing[identity] = (wanted[identity], text)
+
+    def publish() -> Crossed:
+        before = ends(cluster, links)
+        for _ in range(SIZE.events // 10):
+            observer.publish(draw.choice(SIZE.brokers), a_key(draw), an_event(draw))
+        observer.settle()
+        return crossed(copies(site, before), SIZE.topology, standing)
+
+    with running(site):
+        with optimizing(site, tmp_path / "trees", EAGER):
+            for number in range(3):
+                told = newest(site)
+                subscribe(f"{'xyz'[number]}-", SIZE.late_subscriptions // 5)
+                wait_until(lambda told=told: newest(site) > told, 60, "an update")  # type: ignore[misc]
+            wait_until(lambda: has_told_everything(site), 60, "all is told")
+            site.settle()
+            on = publish()
+        subscribe("late-", SIZE.late_subscriptions)
+        off = publish()
+        shutil.rmtree(tmp_path / "trees")
+        told = newest(site)
+        with optimizing(site, tmp_path / "trees", EAGER):
+            wait_until(lambda: newest(site).incarnation > told.incarnation, 60, "a new life")
+            wait_until(lambda: has_told_everything(site), 60, "all is told")
+            site.settle()
+            again = publish()
+    verdict = observer.verdict()
+    assert verdict.clean, verdict.describe()
+    print(f"\nwith the Tree Optimizer: {on}\nwithout it: {off}\nwith it again: {again}")
+    assert observer.count("content_matches") == observer.count("accepted")
+    assert again.false * off.copies < off.false * again.copies, (
+        "the tree keeps what nobody wants off the links"
+    )
 
 
 def test_links_and_brokers_go_while_events_flow(
@@ -137,35 +160,30 @@ def test_links_and_brokers_go_while_events_flow(
 ) -> None:
     """A link is removed, then a broker leaves and is retired; nobody else misses or repeats anything."""
     draw = random.Random(5)
-    site = Site(spark, cluster, namespace, tmp_path / "checkpoint", 2, 200, BROKERS, ring())
+    site = Site(spark, cluster, namespace, tmp_path / "checkpoint", 2, 200, RING, ring())
     observer = Observer(site)
-    wanted = identities(32)
+    wanted = identities(RING, 8, 32)
 
     def publish(*brokers: str) -> None:
         for _ in range(100):
             observer.publish(draw.choice(brokers), a_key(draw), an_event(draw))
 
     with running(site):
-        observer.await_in_force(
-            [
-                observer.subscribe(each, spelling, a_filter(draw, spelling))
-                for each, spelling in wanted.items()
-            ]
-        )
-        publish(*BROKERS)
+        subscribe_all(observer, draw, wanted)
+        publish(*RING)
         observer.settle()
-        publish(*BROKERS)
+        publish(*RING)
         unlinked = ring().unlinked("a", "b")
         observer.propose(unlinked)
-        publish(*BROKERS)
+        publish(*RING)
         late = Identity("b", "b-late", "one")
         request = observer.subscribe(late, "sql", "price < 300")
-        publish(*BROKERS)
+        publish(*RING)
         observer.await_in_force([request])
 
         leaving = unlinked.linked("a", "c").left("b")
         observer.propose(leaving, [late, *(each for each in wanted if each.home == "b")])
-        publish(*BROKERS)
+        publish(*RING)
         observer.settle()
         publish("a", "c", "d")
         observer.propose(leaving.without("b"))
@@ -192,7 +210,7 @@ def test_mail_for_brokers_of_other_jobs_waits(
     site.flush()
     site.run_to_end()
     assert {ack.status for ack in site.acks()} == {Status.ACCEPTED}
-    letters = ends(cluster, [site.topics.link(broker) for broker in BROKERS])
+    letters = ends(cluster, [site.topics.link(broker) for broker in RING])
     assert {topic: end for (topic, _), end in letters.items()} == {
         site.topics.link("a"): 0,
         site.topics.link("b"): 1,

@@ -1,0 +1,152 @@
+"""Router and Tree Optimizer as processes that are killed at random moments: nothing is missing."""
+
+import json
+import random
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from machines import START_DEADLINE_S, STOP_DEADLINE_S, Machine, linked_home
+from observing import Observer
+from overlays import FULL, SIZE, a_filter, a_key, an_event, identities
+from routers import Site, ends
+from waiting import wait_until
+
+from branchline.kafka.cluster import Cluster
+from branchline.kafka.listing import last_stats
+from branchline.kafka.topologies import topology_fields
+
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.timeout(3_600 if FULL else 400),
+]
+
+JOBS = {
+    "router": ["--max-events-per-batch", "200", "--cluster", "main"],
+    "optimizer": ["--threshold", "0.05", "--limit", "1s"],
+}
+
+
+class RemoteSite(Site):
+    """A site whose jobs run elsewhere."""
+
+    def settle(self) -> None:
+        """Return when the router has read its topics to their ends, and wrote nothing to them meanwhile."""
+        inputs = [self.topics.control, self.topics.rt_updates]
+        for broker in self.brokers:
+            inputs += [self.topics.entry(broker), self.topics.broker(broker), self.topics.link(broker)]
+
+        def is_quiet() -> bool:
+            before = ends(self.cluster, inputs)
+            positions = last_stats(self.cluster, self.topics)[f"router/{self.brokers[0]}"]["positions"]
+            read = {
+                (topic, int(partition)): offset
+                for topic, partitions in positions.items()
+                for partition, offset in partitions.items()
+            }
+            return all(read.get(place, 0) >= end for place, end in before.items()) and before == ends(
+                self.cluster, inputs
+            )
+
+        wait_until(is_quiet, 600, "all is read")
+
+
+@dataclass
+class Processes:
+    """The jobs, each a process, and what they print."""
+
+    machine: Machine
+    site: Site
+    folder: Path
+    running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    starts: int = 0
+
+    def start(self, name: str) -> None:
+        options = [
+            *("--bootstrap", self.site.cluster.bootstrap, "--namespace", self.site.namespace),
+            *("--checkpoint", str(self.folder / f"checkpoint-{name}"), *JOBS[name]),
+        ]
+        if self.site.cluster.properties:
+            file = self.folder / "client.properties"
+            file.write_text(
+                "".join(f"{key}={value}\n" for key, value in self.site.cluster.properties.items())
+            )
+            options += ["--client-properties", str(file)]
+        if name == "router":
+            file = self.folder / "overlay.json"
+            file.write_text(json.dumps(topology_fields(SIZE.topology)))
+            options += ["--topology", str(file)]
+            options += [word for broker in SIZE.brokers for word in ("--broker", broker)]
+        self.starts += 1
+        with self.output(name).open("wb") as output:
+            self.running[name] = self.machine.popen(name, *options, stdout=output, stderr=output)
+
+    def output(self, name: str) -> Path:
+        return self.folder / f"{name}.output"
+
+    def await_running(self, name: str) -> None:
+        process = self.running[name]
+
+        def is_up() -> bool:
+            assert process.poll() is None, self.output(name).read_text()
+            return f"{name}: running" in self.output(name).read_text()
+
+        wait_until(is_up, START_DEADLINE_S, f"the {name} runs")
+
+    def kill(self, name: str) -> None:
+        self.running[name].kill()
+        self.running[name].wait()
+
+    def end(self) -> None:
+        for process in self.running.values():
+            process.terminate()
+        for process in self.running.values():
+            process.wait(STOP_DEADLINE_S)
+
+
+def test_killed_jobs_lose_nothing(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
+    """SIGKILL of either job while events and subscriptions come; it starts again, and goes on."""
+    draw = random.Random(11)
+    site = RemoteSite(None, cluster, namespace, tmp_path / "unused", brokers=SIZE.brokers)  # type: ignore[arg-type]
+    observer = Observer(site)
+    jobs = Processes(Machine(linked_home(tmp_path / "home")), site, tmp_path)
+    wanted = identities(SIZE.brokers, SIZE.subscribers, SIZE.subscriptions // 2)
+    killed: list[str] = []
+    try:
+        for name in JOBS:
+            jobs.start(name)
+        for name in JOBS:
+            jobs.await_running(name)
+        observer.await_in_force(
+            [
+                observer.subscribe(each, spelling, a_filter(draw, spelling))
+                for each, spelling in wanted.items()
+            ]
+        )
+        for number in range(SIZE.kills):
+            name = ("router", "optimizer")[number] if number < 2 else draw.choice(list(JOBS))
+            moment = draw.randrange(SIZE.events // SIZE.kills // 2)
+            for place in range(SIZE.events // SIZE.kills // 2):
+                observer.publish(draw.choice(SIZE.brokers), a_key(draw), an_event(draw))
+                if place % 20 == 0:
+                    identity = draw.choice(list(wanted))
+                    observer.subscribe(identity, wanted[identity], a_filter(draw, wanted[identity]))
+                if place == moment:
+                    site.flush()
+                    time.sleep(draw.random())  # a random moment: nothing is waited for
+                    jobs.kill(name)
+                    killed.append(name)
+                    jobs.start(name)
+            jobs.await_running(name)
+        observer.settle()
+    finally:
+        jobs.end()
+    verdict = observer.verdict()
+    assert verdict.clean, verdict.describe()
+    print(f"\nkilled {', '.join(killed)}: {verdict.describe()}")
+    assert verdict.owed > SIZE.events / 4, verdict.describe()
+    assert jobs.starts == SIZE.kills + 2
