@@ -61,9 +61,11 @@ def last_stats(cluster: Cluster, topics: Topics) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for record in read_to_end(cluster, topics.stats, hint=NO_NAMESPACE, last=STATS_TAIL):
         try:
-            found[(record.key or b"").decode()] = json.loads(record.value or b"{}")
+            key, said = (record.key or b"").decode(), json.loads(record.value or b"{}")
         except ValueError:
             continue
+        if isinstance(said, dict):
+            found[key] = said
     return found
 
 

@@ -28,6 +28,7 @@ from branchline.kafka.errors import BranchlineError, CheckpointDiffers, ClusterU
 from branchline.kafka.fields import FORMAT_VERSION, dump
 from branchline.kafka.messages import encode_tick
 from branchline.kafka.topics import Topics
+from branchline.streaming.rates import Rates
 from branchline.streaming.router import RouterConfig, start_router
 from branchline.streaming.state import LayoutDiffers
 
@@ -67,6 +68,9 @@ class RouterJob:
         self._batch_ms: int | None = None
         self._known: dict[str, int] = {}
         """What the leading shard's brokers know: how many subscriptions, and which topology."""
+        self._overlay: dict[str, Any] = {}
+        """How each broker stands: see `streaming/standing.py`."""
+        self._rates = Rates(time.monotonic())
         self._restarts = 0
         self._positions: dict[str, dict[str, int]] = {}
         """The next offset of each partition that the query reads, by topic."""
@@ -159,10 +163,11 @@ class RouterJob:
                 return
             time.sleep(0.05)
 
-    def _observe(self, batch: int, shards: list[dict[str, int]]) -> None:
+    def _observe(self, batch: int, shards: list[dict[str, Any]]) -> None:
         self._batches += 1
         for counts in shards:
             due_ms = counts.pop("due_ms", None)
+            self._overlay = counts.pop("overlay", self._overlay)
             known = {name: counts.pop(name) for name in ("subscriptions", "topology")}
             if counts.pop("shard") == 0:
                 self._known = known
@@ -208,6 +213,8 @@ class RouterJob:
             "batch_ms": self._batch_ms,
             "restarts": self._restarts,
             **self._known,
+            **self._overlay,
+            "rates": self._rates.over(time.monotonic(), self._counts),
             "counts": dict(self._counts),
             "positions": self._positions,
         }
