@@ -103,7 +103,7 @@ def at_broker(
         _names(found.doubtful),
         tuple((copy.to, homes(copy.header.scope)) for copy in routed.copies),
         tuple(routed.deliveries),
-        _stopped(routed),
+        _stopped(arrival, routed),
         None if subscriber is None else sum(broker.table.homes(subscriber).values()),
     )
     return hop, routed
@@ -130,7 +130,10 @@ def _how(broker: Broker, routed: Routed) -> str:
     return f"its prefix{older} is followed"
 
 
-def _stopped(routed: Routed) -> str | None:
+def _stopped(arrival: Arrival, routed: Routed) -> str | None:
+    if routed.held:
+        needs = "a topology" if arrival.header is None else f"topology {arrival.header.topology}"
+        return f"held here until the broker has {needs}"
     if routed.refused is not None:
         return f"refused ({routed.refused.code}): {routed.refused.reason}"
     undecided = [f"undecided for {name}: {why.reason}" for name, why in routed.undecided.items()]

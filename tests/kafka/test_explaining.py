@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from branchline.kafka.cluster import Cluster
 from branchline.kafka.dead_letters import decode_dead_letter
 from branchline.kafka.dispatch import Dispatch, count, dispatch
 from branchline.kafka.errors import ConfigError, RequestRefused, WaitExpired
@@ -21,7 +22,7 @@ from branchline.kafka.explaining import (
     explained_from_fields,
 )
 from branchline.kafka.finding import Named, read_name
-from branchline.kafka.following import follow_event, unaskable
+from branchline.kafka.following import Jobs, follow_event, unaskable
 from branchline.kafka.intake import read_batch
 from branchline.kafka.messages import BadRequest, decode_control
 from branchline.kafka.record import Place, Record
@@ -316,6 +317,13 @@ def test_who_is_refused_or_not_answered_at_first_gets_an_error() -> None:
     explanation = follow_event(lambda cluster, asked: told[cluster], first)
     assert dict(explanation.unasked) == {"b": "silence", "c": "no broker"}
     assert "b: could not be asked: silence" in explanation.describe()
+
+
+def test_a_cluster_that_is_not_named_cannot_be_asked() -> None:
+    """It is told how to name it."""
+    with Jobs(Cluster("localhost:1"), TOPICS, {}) as jobs:
+        [why] = jobs.ask("far", [Asked("b", Record(PLACE, None, b"{}"))])
+    assert isinstance(why, str) and "'far'" in why and "--clusters" in why
 
 
 def test_homes_that_nobody_on_the_way_knows_are_looked_up() -> None:

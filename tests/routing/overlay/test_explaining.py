@@ -9,6 +9,8 @@ from branchline.routing.overlay import explaining
 from branchline.routing.overlay.broker import Broker
 from branchline.routing.overlay.explaining import Explain, Explanation, explain, joined
 from branchline.routing.overlay.topology import founded, link
+from branchline.routing.prefix.header import Header
+from branchline.routing.prefix.trees import UNMATCHED
 from branchline.routing.shard import EventBatch, Job, Shard
 from branchline.routing.values import JsonValue
 
@@ -155,6 +157,18 @@ def test_what_is_no_event_is_explained_by_its_rejection() -> None:
     assert (hop.stopped, hop.copies) == ("rejected (json-invalid): no JSON", ())
     [denial] = explanation.denials
     assert explanation.reasons(denial) == ["the event cannot be read: no JSON"]
+
+
+def test_a_copy_that_is_held_is_told_so() -> None:
+    """It was divided under a newer topology than the broker has."""
+    world = subscribed("x > 5")
+    asked = Explain("b", Record(-1, None, {"x": 6}), Header(UNMATCHED, 0b100, 7, 1), "a")
+    [hop] = explain(brokers_of(world), "main", asked).hops
+    assert (hop.how, hop.stopped) == (
+        "it waits for a newer topology",
+        "held here until the broker has topology 7",
+    )
+    assert "nobody found" not in "\n".join(hop.describe())
 
 
 def test_asking_changes_nothing_and_only_the_leading_shard_answers() -> None:
