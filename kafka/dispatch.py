@@ -11,6 +11,7 @@ from enum import IntEnum
 
 from branchline.kafka import headers as bl
 from branchline.kafka.dead_letters import OWES_NOTHING, encode_dead_letter, owed_to, owed_to_scope
+from branchline.kafka.explaining import encode_explained
 from branchline.kafka.intake import Intake, received
 from branchline.kafka.letters import encode_letter, encode_recorded
 from branchline.kafka.messages import encode_ack
@@ -141,6 +142,9 @@ def _control_answers(
     for ack in outputs.acks:
         asked = None if ack.index is None else intake.control_records[ack.index].place
         yield _answer(topics, asked, ack, now_ms)
+    for answer in outputs.explanations:
+        asked = None if answer.index is None else intake.control_records[answer.index].place
+        yield Dispatch(Step.ACK, topics.acks, None, encode_explained(answer, asked, now_ms))
     for record, request in intake.bad_control:
         refused = Ack(
             None,

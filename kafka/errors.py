@@ -11,6 +11,7 @@
     ├── ClusterUnreachable      the Kafka cluster does not answer
     ├── TopicMissing            a topic that should be there is not
     ├── TopicFailed             a topic could not be made
+    ├── EventMissing            an event that was named is not there
     ├── PublishFailed           Kafka did not take an event
     ├── RequestRefused          the home broker refused a request; carries its answer
     ├── WaitExpired             what was waited for did not come before the deadline
@@ -79,6 +80,10 @@ class TopicMissing(BranchlineError):
 
 class TopicFailed(BranchlineError):
     code = "topic-failed"
+
+
+class EventMissing(BranchlineError):
+    code = "event-missing"
 
 
 class PublishFailed(BranchlineError):

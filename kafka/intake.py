@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from branchline.kafka import headers as bl
 from branchline.kafka.events import Event, decode_event
+from branchline.kafka.explaining import Asked
 from branchline.kafka.letters import decode_letter
 from branchline.kafka.messages import BadRequest, Tick, decode_control
 from branchline.kafka.record import Place, Record
@@ -17,6 +18,7 @@ from branchline.kafka.topics import Topics
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Request
 from branchline.routing.overlay.dividing import Arrival
+from branchline.routing.overlay.explaining import Explain
 from branchline.routing.overlay.letters import Letter, Propose
 from branchline.routing.prefix import telling
 from branchline.routing.prefix.header import Header, decode
@@ -97,14 +99,28 @@ def read_batch(topics: Topics, control: Iterable[Record], events: Iterable[Recor
 
 def _read_control(
     topics: Topics, record: Record
-) -> Request | Propose | Tick | BadRequest | Letter | Update | Snapshot | Rejection:
+) -> Request | Propose | Explain | Tick | BadRequest | Letter | Update | Snapshot | Rejection:
     if record.place.topic == topics.control:
-        return decode_control(record.value)
+        message = decode_control(record.value)
+        return question(message) if isinstance(message, Asked) else message
     if record.place.topic == topics.rt_updates:
         return telling.decode(record.value or b"") or Rejection(
             Code.CONTROL_INVALID, "not an update of the Routing Tree as we write it"
         )
     return decode_letter(_broker(record), record.value)
+
+
+def question(asked: Asked) -> Explain:
+    """What is asked about an event, as routing takes it: the event is read as it would be if it came."""
+    return Explain(
+        asked.broker,
+        Received(asked.record, asked.record.place),
+        asked.header,
+        asked.sender,
+        asked.subscriber,
+        asked.follow,
+        asked.request,
+    )
 
 
 def _read_event(topics: Topics, record: Record, intake: Intake) -> None:

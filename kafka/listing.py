@@ -2,15 +2,17 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import TopicPartition
 
 from branchline.kafka.cluster import Cluster
-from branchline.kafka.messages import decode_change
+from branchline.kafka.letters import decode_recorded
 from branchline.kafka.reading import READER_GROUP, bounds, read_to_end
 from branchline.kafka.topics import Topics
 from branchline.routing.control import Ended, Identity, Subscribed
+from branchline.routing.overlay.topology import Topology
 
 NO_NAMESPACE = "check --namespace; a router makes its topics when it starts"
 
@@ -18,13 +20,31 @@ STATS_TAIL = 200
 """Last records of `stats` that are looked at: more than there are jobs, few enough to read at once."""
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What `filters` has."""
+
+    subscriptions: list[Subscribed]
+    """Those in force, by subscriber and id."""
+    topology: Topology | None = None
+    """The newest that the brokers have been told of; None for a broker that began alone, and stayed so."""
+
+
 def list_subscriptions(cluster: Cluster, topics: Topics) -> list[Subscribed]:
     """The subscriptions in force, by subscriber and id, as `filters` has them."""
+    return read_filters(cluster, topics).subscriptions
+
+
+def read_filters(cluster: Cluster, topics: Topics) -> Known:
+    """All that `filters` has."""
     newest: dict[Identity, Subscribed | Ended] = {}
+    topology: Topology | None = None
     for record in read_to_end(cluster, topics.filters, hint=NO_NAMESPACE):
         if record.value is None:
             continue
-        change = decode_change(record.value)
+        change = decode_recorded(record.value)
+        if isinstance(change, Topology) and (topology is None or change.order >= topology.order):
+            topology = change
         if not isinstance(change, Subscribed | Ended):
             continue
         known = newest.get(change.identity)
@@ -32,7 +52,8 @@ def list_subscriptions(cluster: Cluster, topics: Topics) -> list[Subscribed]:
         if known is None or change.order >= known.order:
             newest[change.identity] = change
     standing = {identity: change for identity, change in newest.items() if isinstance(change, Subscribed)}
-    return [standing[identity] for identity in sorted(standing, key=lambda each: each[1:] + each[:1])]
+    in_order = sorted(standing, key=lambda each: each[1:] + each[:1])
+    return Known([standing[identity] for identity in in_order], topology)
 
 
 def last_stats(cluster: Cluster, topics: Topics) -> dict[str, dict[str, Any]]:
@@ -40,9 +61,11 @@ def last_stats(cluster: Cluster, topics: Topics) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for record in read_to_end(cluster, topics.stats, hint=NO_NAMESPACE, last=STATS_TAIL):
         try:
-            found[(record.key or b"").decode()] = json.loads(record.value or b"{}")
+            key, said = (record.key or b"").decode(), json.loads(record.value or b"{}")
         except ValueError:
             continue
+        if isinstance(said, dict):
+            found[key] = said
     return found
 
 

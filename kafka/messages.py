@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from branchline.kafka.explaining import EXPLAIN, EXPLAIN_MAX_BYTES, Asked, asked_from_fields
 from branchline.kafka.fields import (
     FORMAT_VERSION,
     UNFIT,
@@ -63,7 +64,10 @@ LETTER_MAX_FIELDS = 20_000
 TOPOLOGY, TICK = "topology", "tick"
 """The operations of operators and of the router itself, which are no subscriber's."""
 
-OPERATIONS = (*(operation.value for operation in Operation), TOPOLOGY, TICK)
+OPERATIONS = (*(operation.value for operation in Operation), TOPOLOGY, TICK, EXPLAIN)
+
+_MAX_BYTES = {TOPOLOGY: LETTER_MAX_BYTES, TICK: LETTER_MAX_BYTES, EXPLAIN: EXPLAIN_MAX_BYTES}
+"""Of the control messages that may be larger than a subscriber's request."""
 
 _ASKING = {"version", "op", "subscriber", "id", "home", "request"}
 REQUEST_FIELDS = {
@@ -131,20 +135,24 @@ def encode_tick() -> bytes:
     return dump({"version": FORMAT_VERSION, "op": TICK})
 
 
-def decode_control(value: bytes | None) -> Request | Propose | Tick | BadRequest:
+def decode_control(value: bytes | None) -> Request | Propose | Asked | Tick | BadRequest:
     """What a control message asks for, or why it asks for nothing that we know."""
-    fields = read_object(value, LETTER_MAX_BYTES, LETTER_MAX_FIELDS)
+    fields = read_object(value, max(_MAX_BYTES.values()), LETTER_MAX_FIELDS)
     if isinstance(fields, Rejection):
         return BadRequest(fields)
     operation = fields.get("op")
-    if operation not in (TOPOLOGY, TICK):
-        oversize = too_large(value, CONTROL_MAX_BYTES) if value and len(value) > CONTROL_MAX_BYTES else None
-        return _request(fields) if oversize is None else _bad(oversize, fields)
+    limit = _MAX_BYTES.get(operation) if isinstance(operation, str) else None
+    if value and len(value) > (limit or CONTROL_MAX_BYTES):
+        return _bad(too_large(value, limit or CONTROL_MAX_BYTES), fields)
+    if limit is None:
+        return _request(fields)
     rejection = check_version(fields)
     if rejection is not None:
         return _bad(rejection, fields)
     if operation == TOPOLOGY:
         return _proposal(fields)
+    if operation == EXPLAIN:
+        return _question(fields)
     if fields.keys() != TICK_FIELDS:
         return _bad(_unknown_field(fields, TICK, TICK_FIELDS), fields)
     return Tick()
@@ -181,6 +189,15 @@ def _proposal(fields: dict[str, Any]) -> Propose | BadRequest:
         return _bad(unfit("a topology", error), fields)
     rejection = _check_request_id(fields)
     return Propose(topology, request) if rejection is None else _bad(rejection, fields)
+
+
+def _question(fields: dict[str, Any]) -> Asked | BadRequest:
+    try:
+        asked = asked_from_fields(fields)
+    except UNFIT as error:
+        return _bad(unfit("a question about an event", error), fields)
+    rejection = _check_request_id(fields)
+    return asked if rejection is None else _bad(rejection, fields)
 
 
 def _bad(rejection: Rejection, fields: Mapping[str, Any]) -> BadRequest:

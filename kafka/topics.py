@@ -51,7 +51,7 @@ class TopicKind:
 ENTRY = TopicKind("in.<broker>", "publications that enter at the broker", 2, 7 * DAY_MS)
 BROKER = TopicKind("broker.<broker>", "events from neighbours, and retried ones", 2, 7 * DAY_MS)
 LINK = TopicKind("link.<broker>", "letters: what brokers tell each other", 1, 7 * DAY_MS)
-CONTROL = TopicKind("control", "requests: subscribe, unsubscribe, renew, topology", 1, 30 * DAY_MS)
+CONTROL = TopicKind("control", "requests: subscribe, unsubscribe, renew, topology, explain", 1, 30 * DAY_MS)
 ACKS = TopicKind("acks", "answers to requests", 1, 7 * DAY_MS)
 FILTERS = TopicKind("filters", "every subscription that the brokers know, by identity, and the topology")
 # As many partitions as the Routing Tree has parts.

@@ -10,6 +10,7 @@ from branchline.ops.bench import bench
 from branchline.ops.consume import consume
 from branchline.ops.dead_letters import dead_letters
 from branchline.ops.demo import demo
+from branchline.ops.explain import explain
 from branchline.ops.filtering import filter_commands
 from branchline.ops.machine import doctor, setup
 from branchline.ops.output import JSON_ASKED, exit_code, say, show_error
@@ -85,6 +86,7 @@ for command in (
     unsubscribe,
     subscriptions,
     consume,
+    explain,
     filter_commands,
     dead_letters,
     status,

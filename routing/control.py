@@ -120,6 +120,8 @@ class Status(StrEnum):
     EXPIRED = "expired"
     """The lease was over, and with it the subscription has ended."""
     REFUSED = "refused"
+    EXPLAINED = "explained"
+    """What becomes of an event was asked, and is told."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,14 @@ gives the state again.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Ack, Change, Request, Status, Subscribed
 from branchline.routing.overlay.broker import Broker
 from branchline.routing.overlay.dividing import Arrival, Copy, Routed
+from branchline.routing.overlay.explaining import Explain, Explained, explain
 from branchline.routing.overlay.facts import Fact
 from branchline.routing.overlay.letters import Letter, Propose
 from branchline.routing.overlay.methods import DISSEMINATION, FORWARDING, Methods
@@ -32,7 +33,7 @@ from branchline.routing.prefix.trees import Trees
 from branchline.routing.prefix.updates import Snapshot, Update
 from branchline.routing.prefix.vocabulary import Fit
 
-Control: TypeAlias = Request | Propose | Letter
+Control: TypeAlias = Request | Propose | Letter | Explain
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,8 @@ class Outputs:
     """Leading shard only."""
     unusable: list[tuple[int, Rejection]] = field(default_factory=list)
     """Control that cannot be read or is for nobody here, by index. Leading shard only."""
+    explanations: list[Explained] = field(default_factory=list)
+    """Answers to those who ask about events. Leading shard only."""
     counts: Counter[str] = field(default_factory=Counter)
     due_ms: int | None = None
     """When a lease may be over next: somebody should call then, even if there is nothing to handle."""
@@ -138,6 +141,7 @@ class Shard:
 
     def __init__(self, job: Job, index: int, state: Iterable[ShardState] = ()) -> None:
         self._leads = index == 0
+        self._cluster = job.cluster
         methods = job.methods
         self.trees = Trees(methods.parts, methods.height, methods.kept_versions)
         self.brokers = {
@@ -197,7 +201,8 @@ class Shard:
 
     def _control(self, now_ms: int, control: Sequence[Control], outputs: Outputs) -> list[tuple[str, Fact]]:
         before = self._speaker.newest()
-        if control:
+        # Asking about an event changes nothing, not even what is remembered.
+        if any(not isinstance(message, Explain) for message in control):
             for broker in self.brokers.values():
                 broker.begin(now_ms)
         for index, message in enumerate(control):
@@ -210,6 +215,8 @@ class Shard:
                     wrong = self._read(now_ms, message)
                     if wrong is not None:
                         outputs.unusable.append((index, wrong))
+                case Explain():
+                    self._explain(index, message, outputs)
         facts: list[tuple[str, Fact]] = []
         for name, broker in self.brokers.items():
             broker.finish(now_ms, leads=self._leads)
@@ -249,6 +256,15 @@ class Shard:
         if broker is None:
             return Rejection(Code.HOME_UNKNOWN, f"no broker {letter.to!r} here")
         return broker.read(now_ms, letter.sender, letter.body)
+
+    def _explain(self, index: int, asked: Explain, outputs: Outputs) -> None:
+        broker = self._speaker.explains(asked.broker) if self._leads else None
+        if isinstance(broker, Broker):
+            answer = explain(self.brokers, self._cluster, asked)
+            outputs.explanations.append(replace(answer, index=index))
+        elif broker is not None:
+            named = (asked.broker, self._cluster, asked.request, asked.subscriber)
+            outputs.explanations.append(Explained(*named, refused=broker, index=index))
 
     # Events
 

@@ -11,6 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from branchline.kafka.messages import encode_tick
 from branchline.kafka.trees import ask_snapshot, write_tick
 from branchline.streaming.optimizer import OptimizerConfig, start_optimizer
+from branchline.streaming.rates import Rates
 from branchline.streaming.router import RouterConfig, start_router
 from branchline.streaming.supervising import SupervisedJob
 
@@ -50,6 +51,9 @@ class RouterJob(SupervisedJob):
         self._config = config
         self._known: dict[str, int] = {}
         """What the leading shard's brokers know: how many subscriptions, and which topology."""
+        self._overlay: dict[str, Any] = {}
+        """How each broker stands: see `streaming/standing.py`."""
+        self._rates = Rates(time.monotonic())
         # Until the leading shard has said when a lease may be over, it may be at once.
         self._bell = _Bell(due_ms=0)
         self._gaps = _Bell(due_ms=None)
@@ -62,10 +66,11 @@ class RouterJob(SupervisedJob):
         named = f"broker{'s' if len(brokers) > 1 else ''} {', '.join(brokers)}"
         return f"namespace {self._config.namespace}, {named}, {self._config.shards} shards"
 
-    def _observe(self, batch: int, shards: list[dict[str, int]]) -> None:
+    def _observe(self, batch: int, shards: list[dict[str, Any]]) -> None:
         self._batches += 1
         for counts in shards:
             due_ms = counts.pop("due_ms", None)
+            self._overlay = counts.pop("overlay", self._overlay)
             known = {name: counts.pop(name) for name in ("subscriptions", "topology")}
             if counts.pop("shard") == 0:
                 self._known = known
@@ -84,7 +89,13 @@ class RouterJob(SupervisedJob):
         self._producer.poll(0)
 
     def _news(self) -> dict[str, Any]:
-        return {"broker": self._name, "brokers": list(self._config.brokers), **self._known}
+        return {
+            "broker": self._name,
+            "brokers": list(self._config.brokers),
+            **self._known,
+            **self._overlay,
+            "rates": self._rates.over(time.monotonic(), self._counts),
+        }
 
 
 class OptimizerJob(SupervisedJob):

@@ -23,6 +23,7 @@ from branchline.kafka.topics import Topics
 from branchline.routing.shard import Job, Shard
 from branchline.streaming import state
 from branchline.streaming.columns import COUNTS, OUTPUT, Kind, pack_headers, unpack_headers
+from branchline.streaming.standing import standing
 
 _ORDER = ["kind", "topic", "partition", "offset"]
 
@@ -57,11 +58,13 @@ class RouterOperator(StatefulProcessor):
         shard = self._store.take(self._job, index)
         outputs = shard.handle(now_ms, intake.updates, intake.control, intake.events())
         self._store.save(self._job, index, shard, outputs.changed)
-        counts = {
+        counts: dict[str, Any] = {
             "shard": index,
             **_known(shard),
             **count(intake, outputs, leads=index == 0),
         }
+        if index == 0:
+            counts["overlay"] = standing(shard)
         if outputs.due_ms is not None:
             counts["due_ms"] = outputs.due_ms
         # What cannot be read names no home: the first broker answers, as the shard does for lack of one.
@@ -95,7 +98,7 @@ def _records(frame: pd.DataFrame) -> Iterator[Record]:
         )
 
 
-def _frames(dispatches: Iterator[Dispatch], counts: dict[str, int]) -> Iterator[pd.DataFrame]:
+def _frames(dispatches: Iterator[Dispatch], counts: dict[str, Any]) -> Iterator[pd.DataFrame]:
     rows: list[tuple[Any, ...]] = []
     packed: tuple[Headers, str] = ((), pack_headers(()))
     for item in dispatches:

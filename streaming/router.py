@@ -7,6 +7,7 @@ and a sink that runs in the operator's own stage and writes to Kafka from the ex
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -28,8 +29,8 @@ from branchline.streaming.source import read_input, shard_labels
 MAX_SHARDS = 256
 MAX_PARTS = 64
 
-BatchObserver = Callable[[int, list[dict[str, int]]], None]
-"""Called on the driver after each batch with its number and what each shard counted."""
+BatchObserver = Callable[[int, list[dict[str, Any]]], None]
+"""Called on the driver after each batch with its number and what each shard counted and knows."""
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ class _Writer:
         self._refused: list[_Refusal] = []
         self._failure: str | None = None
         self._acking = False
-        self.counts: list[dict[str, int]] = []
+        self.counts: list[dict[str, Any]] = []
         self.diverted = 0
 
     def write(self, batch: pa.RecordBatch) -> None:

@@ -38,7 +38,7 @@ class Site:
     brokers: tuple[str, ...] = ("main",)
     topology: Topology | None = None
     query: StreamingQuery | None = None
-    counts: list[dict[str, int]] = field(default_factory=list)
+    counts: list[dict[str, Any]] = field(default_factory=list)
     """What every shard counted in every batch."""
 
     def __post_init__(self) -> None:
@@ -69,7 +69,7 @@ class Site:
         """Handle everything that is there, calling back after each batch; the number of batches."""
         batches = []
 
-        def observe(batch: int, counts: list[dict[str, int]]) -> None:
+        def observe(batch: int, counts: list[dict[str, Any]]) -> None:
             self.counts.extend(counts)
             batches.append(batch)
             between_batches()

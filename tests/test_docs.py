@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from branchline.kafka import asking, dead_letters, headers, letters, messages
+from branchline.kafka import asking, dead_letters, explaining, headers, letters, messages
 from branchline.kafka.dispatch import count
 from branchline.kafka.events import Event, Mode, decode_event
 from branchline.kafka.intake import Intake
@@ -14,9 +14,12 @@ from branchline.kafka.record import Place, Record
 from branchline.kafka.topics import DAY_MS, TOPIC_KINDS, TopicKind
 from branchline.routing import limits
 from branchline.routing.codes import Code, Rejection
-from branchline.routing.control import Operation, Request, Status
+from branchline.routing.control import Identity, Operation, Request, Status
 from branchline.routing.evaluate import evaluate
 from branchline.routing.overlay import topology
+from branchline.routing.overlay.denying import Denial
+from branchline.routing.overlay.explaining import Explained
+from branchline.routing.overlay.hops import Hop
 from branchline.routing.overlay.letters import Body, Letter, Propose
 from branchline.routing.overlay.topology import fault, founded
 from branchline.routing.shard import EventBatch, Outputs, Shard, alone
@@ -87,6 +90,7 @@ def test_every_limit_is_documented_with_its_number() -> None:
     known = {name: value for name, value in vars(limits).items() if name.isupper()}
     for module, names in (
         (messages, ("REQUEST_ID_MAX_CHARS", "LETTER_MAX_BYTES", "LETTER_MAX_FIELDS")),
+        (explaining, ("EXPLAIN_MAX_BYTES", "EXPLAINED_MAX_BYTES", "EXPLAINED_MAX_NAMES")),
         (dead_letters, ("KEY_MAX_BYTES",)),
         (letters, ("REPORT_PIECE",)),
         (topology, ("TOPOLOGY_NUMBER_MAX", "BROKER_NUMBER_MAX", "LINK_COST_MAX")),
@@ -146,6 +150,30 @@ def test_example_topologies_are_taken(example: str) -> None:
     assert fault(propose.topology, founded(["main"])) is None
 
 
+def test_example_questions_are_written_as_shown() -> None:
+    """Every example of a question is one, and is written again as it stands; the table has all its fields."""
+    for example in examples("question"):
+        asked = messages.decode_control(example.encode())
+        assert isinstance(asked, explaining.Asked)
+        assert json.loads(explaining.encode_asked(asked)) == json.loads(example)
+    assert listed("question field") == explaining.EXPLAIN_FIELDS
+
+
+def test_every_field_of_an_explanation_is_documented() -> None:
+    """The tables of an answer and of a hop have the fields that a full one has."""
+    hop = Hop("b", "a", 1, ("b",), "how", copies=(("c", ()),), stopped="", knows=1, left_out=(("path", 1),))
+    denials = (Denial(Identity("b", "alice", "one"), "TRUE", True),) * (explaining.EXPLAINED_MAX_NAMES + 1)
+    answer = Explained("b", "main", "r", "alice", (hop,), denials=denials)
+    fields = json.loads(explaining.encode_explained(answer, PLACE, 1))
+    assert listed("answer field") == fields.keys()
+    assert listed("of a hop") == explaining.hop_fields(hop).keys()
+
+
+def listed(first: str) -> set[str]:
+    """The names in the first column of the table that begins so."""
+    return {field for row in table(first) for field in row.split(", ")}
+
+
 @pytest.mark.parametrize("example", examples("letter"))
 def test_example_letters_are_written_as_shown(example: str) -> None:
     """Every example of a letter is read, and written again as it stands."""
@@ -157,15 +185,14 @@ def test_example_letters_are_written_as_shown(example: str) -> None:
 
 def test_every_kind_of_letter_is_documented() -> None:
     """The table of states has exactly what can be told, and nearly each has an example."""
-    listed = {state for row in table("state") for state in row.split(", ")}
-    assert listed == {kind.__name__.lower() for kind in Body.__args__}  # type: ignore[attr-defined]
-    assert listed - {json.loads(example)["state"] for example in examples("letter")} == {"subscribed"}
+    states = listed("state")
+    assert states == {kind.__name__.lower() for kind in Body.__args__}  # type: ignore[attr-defined]
+    assert states - {json.loads(example)["state"] for example in examples("letter")} == {"subscribed"}
 
 
 def test_every_field_of_a_change_is_documented() -> None:
     """The table of a change's fields has exactly those that a record on `filters` can have."""
-    listed = {field for row in table("change field") for field in row.split(", ")}
-    assert listed == messages.CHANGE_FIELDS["subscribed"] | messages.CHANGE_FIELDS["ended"]
+    assert listed("change field") == messages.CHANGE_FIELDS["subscribed"] | messages.CHANGE_FIELDS["ended"]
 
 
 def test_every_header_of_a_copy_is_documented() -> None:

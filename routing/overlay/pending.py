@@ -13,6 +13,7 @@ Cost: a report is O(what it reports * brokers).
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from branchline.routing.control import Identity, Number
 from branchline.routing.overlay.letters import Report
@@ -74,6 +75,13 @@ class Pending:
     def find(self, identity: Identity) -> Awaited | None:
         waiting = self._waiting.get(identity)
         return waiting.awaited if waiting is not None else None
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def first(self, most: int) -> list[Identity]:
+        """Those that have waited longest, so many at most."""
+        return list(islice(self._waiting, most))
 
     def awaited(self) -> list[Awaited]:
         """All that waits."""

@@ -1,4 +1,4 @@
-"""Who answers what is sent to a whole cluster: requests, and topologies that operators ask for.
+"""Who answers what is sent to a whole cluster: requests, topologies, and questions about events.
 
 Theory of operation. Every job on a cluster reads all its control messages, and one of them must answer. A
 request is answered by the job that serves the home which it names, or the only broker of the cluster if it
@@ -42,6 +42,13 @@ class Speaker:
         if request.home is None and len(here) == 1:
             return self._brokers.get(here[0].name)
         return self._refusal(request.home, topology) if self._speaks(topology) else None
+
+    def explains(self, broker: str) -> Broker | Rejection | None:
+        """Likewise for whoever asks about an event at a broker."""
+        if broker in self._brokers:
+            return self._brokers[broker]
+        topology = self.newest()
+        return self._refusal(broker, topology) if topology and self._speaks(topology) else None
 
     def _refusal(self, home: str | None, topology: Topology) -> Rejection | None:
         """Why no broker of the cluster answers a request for this home; None if one does."""

@@ -83,6 +83,10 @@ class Trees:
         for vocabulary in self.vocabularies:
             yield from vocabulary.told()
 
+    def beside(self) -> list[int]:
+        """How many filters each part has beside its tree."""
+        return [len(each) for each in self._beside]
+
     def enter(self, event: Event) -> Prefix:
         """The one content match of an event's life."""
         made = [self.match(part, event) for part in range(len(self.vocabularies))]

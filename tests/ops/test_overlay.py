@@ -100,10 +100,14 @@ def test_up_serves_a_small_overlay(up: Machine, tmp_path: Path) -> None:
         small.ask("publish", '{"n": 2}', *where)
         got = small.ask("consume", "ann", "--from-beginning", "--count", "2", "--timeout", "60", *where)
         assert {json.loads(event["value"])["n"] for event in got} == {1, 2}
-        wait_until(lambda: router()["topology"] == 1, 30, "it is told")
-        assert router()["brokers"] == ["main", "b2", "b3"]
+        wait_until(lambda: (router()["counts"] or {}).get("accepted", 0) == 2, 30, "it is told")
+        job = router()
+        assert job["brokers"] == ["main", "b2", "b3"]
         told = small.run("status", *where).stdout
         assert "router of brokers main, b2, b3: running" in told and "topology 1" in told
+        assert job["topologies"] == dict.fromkeys(job["brokers"], 1) and job["joining"] == []
+        assert job["pending"] == {"count": 0, "first": []} and len(job["tree"]) == 1
+        assert job["topology"] == 1 and job["rates"]["60s"]["accepted"] > 0
     finally:
         process.terminate()
         process.wait(STOP_DEADLINE_S)

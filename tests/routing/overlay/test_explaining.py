@@ -1,20 +1,25 @@
-"""An explanation says what the brokers do: the same hops and deliveries, and why somebody gets nothing."""
-
-import json
-
-import pytest
+"""An explanation says what the brokers do, hop by hop, and why somebody gets nothing."""
 
 from branchline.ops.simulation.runner import Record
-from branchline.ops.simulation.scripts import Script
 from branchline.ops.simulation.setting import Setting
 from branchline.ops.simulation.world import World
+from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Identity, Operation, Request
-from branchline.routing.history import Published, Read
+from branchline.routing.overlay import explaining
 from branchline.routing.overlay.broker import Broker
-from branchline.routing.overlay.explaining import Explanation, explain
+from branchline.routing.overlay.explaining import Explain, Explanation, explain, joined
 from branchline.routing.overlay.topology import founded, link
-from branchline.routing.prefix.header import Header, decode
+from branchline.routing.prefix.header import Header
+from branchline.routing.prefix.trees import UNMATCHED
+from branchline.routing.shard import EventBatch, Job, Shard
 from branchline.routing.values import JsonValue
+
+
+class Unreadable:
+    """An event that cannot be read."""
+
+    def attributes(self) -> Rejection:
+        return Rejection(Code.JSON_INVALID, "no JSON")
 
 
 def brokers_of(world: World) -> dict[str, Broker]:
@@ -25,46 +30,9 @@ def brokers_of(world: World) -> dict[str, Broker]:
 def explained(
     world: World, at: str, attributes: dict[str, JsonValue], subscriber: str | None = None
 ) -> Explanation:
-    return explain(brokers_of(world), at, Record(-1, None, attributes), subscriber)
-
-
-def settled(seed: int) -> World:
-    """A world after a script, with nothing on its way and no lease that could end meanwhile."""
-    script = Script(seed)
-    script._lease = lambda: None  # type: ignore[method-assign]
-    script._renew = lambda: None  # type: ignore[method-assign]
-    script.play(40)
-    return script.world
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_an_explanation_is_what_happens_to_the_event(seed: int) -> None:
-    """In a quiet network, an event published next crosses the links that were explained, with these scopes,
-    and is read by those whom the explanation names.
-    """
-    world = settled(seed)
-    first = next(entry for entry in world.history if isinstance(entry, Published))
-    attributes = dict(first.attributes)
-    for member in [each for each in world.topology.members if not each.leaving][:3]:
-        explanation = explained(world, member.name, attributes)
-        copies, entries = len(world.copies), len(world.history)
-        event = world.publish(member.name, attributes)
-        world.settle()
-        names = {each.number: each.name for each in world.topology.members}
-        crossed = set()
-        for _, at, to, header in world.copies[copies:]:
-            told = header if isinstance(header, Header) else decode(header)
-            assert told is not None
-            crossed.add((at, to, tuple(name for bit, name in names.items() if told.scope >> bit & 1)))
-        assert crossed == {(hop.broker, to, scope) for hop in explanation.hops for to, scope in hop.copies}
-        read = {
-            entry.subscriber
-            for entry in world.history[entries:]
-            if isinstance(entry, Read) and entry.event == event
-        }
-        assert read == {name for hop in explanation.hops for name in hop.deliveries}
-        assert {hop.broker for hop in explanation.hops} == {member.name} | {to for _, to, _ in crossed}
-        assert json.loads(json.dumps(explanation.fields()))["hops"][0]["broker"] == member.name
+    """As if one job served all brokers."""
+    asked = Explain(at, Record(-1, None, attributes), subscriber=subscriber)
+    return joined([explain(brokers_of(world), "main", asked)], subscriber)
 
 
 def subscribed(*filters: str) -> World:
@@ -93,6 +61,7 @@ def test_a_delivery_is_explained_hop_by_hop() -> None:
     assert second.copies == (("c", ("c",)),)
     assert third.deliveries == ("alice",)
     assert (*third.certain, *third.doubtful) == ("c/alice/f0",)
+    assert [hop.knows for hop in explanation.hops] == [1, 1, 1]
     assert explanation.describe().endswith("alice gets the event")
 
 
@@ -101,12 +70,18 @@ def test_the_constraints_that_failed_are_named_with_what_the_event_has() -> None
     explanation = explained(subscribed("x > 5 AND t = 'b'", "y IS NOT NULL"), "a", {"x": 4}, "alice")
     assert explanation.delivered is False
     first, second = explanation.denials
-    assert (first.subscription, first.filter) == ("c/alice/f0", "x > 5 AND t = 'b'")
-    assert first.reasons == ("x > 5: x is 4", "t = 'b': t is missing")
-    assert second.reasons == ("y IS NOT NULL: y is missing",)
+    assert (first.subscription, first.filter) == (Identity("c", "alice", "f0"), "x > 5 AND t = 'b'")
+    assert explanation.reasons(first) == ["x > 5: x is 4", "t = 'b': t is missing"]
+    assert explanation.reasons(second) == ["y IS NOT NULL: y is missing"]
     shown = explanation.describe()
     assert "alice does not get the event:" in shown
     assert "x > 5: x is 4" in shown
+
+
+def test_what_is_long_is_cut_in_reasons() -> None:
+    """An event may have 256 KiB in one attribute."""
+    [denial] = explained(subscribed("x = 'a'"), "a", {"x": "y" * 200_000}, "alice").denials
+    assert denial.failures[0].startswith("x = 'a': x is 'yyy") and len(denial.failures[0]) < 300
 
 
 def test_a_subscriber_without_subscriptions_is_told_so() -> None:
@@ -123,15 +98,112 @@ def test_what_is_not_in_force_yet_names_who_is_waited_for() -> None:
     brokers["c"].ask(1_000, 0, Request(Operation.SUBSCRIBE, "alice", "f0", "c", filter="x > 5"))
     explanation = explained(world, "a", {"x": 6}, "alice")
     (denial,) = explanation.denials
-    assert denial.reasons == ("it matches, but is not in force yet: a, b did not report it",)
+    assert denial.matches and denial.waits_for == ("a", "b")
+    assert explanation.reasons(denial) == [
+        "it matches, but is not in force yet: a, b did not report it",
+    ]
     assert [hop.broker for hop in explanation.hops] == ["a"]
     assert brokers["c"].home.pending.find(Identity("c", "alice", "f0")) is not None
 
 
-def test_a_broker_that_is_not_known_here_ends_what_can_be_told() -> None:
-    """A job explains its own brokers; what happens elsewhere is asked there."""
+def test_who_knows_too_little_is_named_if_no_copy_comes() -> None:
+    """The home waits for nobody, and a broker on the way has forgotten the subscription: a fault of ours."""
     world = subscribed("x > 5")
-    here = {name: broker for name, broker in brokers_of(world).items() if name != "b"}
-    explanation = explain(here, "a", Record(-1, None, {"x": 6}))
-    assert [hop.broker for hop in explanation.hops] == ["a", "b"]
-    assert explanation.hops[1].stopped == "this broker is not known here"
+    fresh = Shard(Job(("a",), world.topology), 0).brokers["a"]
+    asked = Explain("a", Record(-1, None, {"x": 6}), subscriber="alice")
+    explanation = joined([explain({**brokers_of(world), "a": fresh}, "main", asked)], "alice")
+    [denial] = explanation.denials
+    assert explanation.reasons(denial) == ["it matches, but no copy goes to c; not all is known at a"]
+
+
+def test_what_goes_to_other_jobs_is_onward_with_its_header() -> None:
+    """A job explains its own brokers; what happens elsewhere is asked there, and comes to the same."""
+    world = subscribed("x > 5")
+    brokers = brokers_of(world)
+    whole = explained(world, "a", {"x": 6}, "alice")
+    content = Record(-1, None, {"x": 6})
+    here = explain({name: brokers[name] for name in "ac"}, "main", Explain("a", content, subscriber="alice"))
+    [onward] = here.onward
+    assert (onward.to, onward.cluster, onward.sender) == ("b", "main", "a")
+    assert (here.homes, here.delivered) == ((("c", "main"),), False)
+    there = explain(
+        {"b": brokers["b"]}, "main", Explain("b", content, onward.header, onward.sender, subscriber="alice")
+    )
+    [last] = there.onward
+    end = explain({"c": brokers["c"]}, "main", Explain("c", content, last.header, "b", subscriber="alice"))
+    assert joined([here, there, end], "alice") == whole
+
+
+def test_a_long_way_is_told_in_several_answers() -> None:
+    """An answer has so many hops at most; the rest is onward, though the job serves those brokers too."""
+    count = explaining.HOPS_TOLD + 5
+    names = [f"b{number:02}" for number in range(count)]
+    links = [link("b00", each) for each in names[1:]]
+    world = World(Setting(founded(names, links), (tuple(names),)), 1)
+    for each in names:
+        world.ask(Request(Operation.SUBSCRIBE, f"at-{each}", "f", each, filter="x > 5", request=each))
+    world.settle()
+    answer = explain(brokers_of(world), "main", Explain("b00", Record(-1, None, {"x": 6})))
+    assert len(answer.hops) == explaining.HOPS_TOLD
+    assert sorted([hop.broker for hop in answer.hops] + [each.to for each in answer.onward]) == names
+
+
+def test_what_is_no_event_is_explained_by_its_rejection() -> None:
+    """Where it enters, it is read first, and gets no further."""
+    world = subscribed("x > 5")
+    asked = Explain("a", Unreadable(), subscriber="alice")
+    explanation = joined([explain(brokers_of(world), "main", asked)], "alice")
+    [hop] = explanation.hops
+    assert (hop.stopped, hop.copies) == ("rejected (json-invalid): no JSON", ())
+    [denial] = explanation.denials
+    assert explanation.reasons(denial) == ["the event cannot be read: no JSON"]
+
+
+def test_a_copy_that_is_held_is_told_so() -> None:
+    """It was divided under a newer topology than the broker has."""
+    world = subscribed("x > 5")
+    asked = Explain("b", Record(-1, None, {"x": 6}), Header(UNMATCHED, 0b100, 7, 1), "a")
+    [hop] = explain(brokers_of(world), "main", asked).hops
+    assert (hop.how, hop.stopped) == (
+        "it waits for a newer topology",
+        "held here until the broker has topology 7",
+    )
+    assert "nobody found" not in "\n".join(hop.describe())
+
+
+def test_asking_changes_nothing_and_only_the_leading_shard_answers() -> None:
+    """Neither the state nor a count, nor what is remembered of old ends."""
+    topology = founded(["a"])
+    shards = [Shard(Job(("a",), topology), index) for index in range(2)]
+    asks = [
+        Request(Operation.SUBSCRIBE, "alice", "f0", "a", filter="x > 5"),
+        Request(Operation.UNSUBSCRIBE, "alice", "f0", "a"),
+        Request(Operation.SUBSCRIBE, "alice", "f1", "a", filter="x > 6"),
+    ]
+    for index, shard in enumerate(shards):
+        shard.handle(1_000, [], asks, EventBatch())
+        before = shard.state()
+        long_after_ms = 10**9
+        question = Explain("a", Record(-1, None, {"x": 7}), subscriber="alice", request="r")
+        outputs = shard.handle(long_after_ms, [], [question], EventBatch())
+        assert outputs.changed is None and shard.state() == before
+        assert not +outputs.counts and not outputs.filters and not outputs.acks and not outputs.deliveries
+        assert [answer.delivered for answer in outputs.explanations] == ([True] if index == 0 else [])
+
+
+def test_a_broker_that_is_not_there_is_refused_by_whoever_speaks() -> None:
+    """Of two jobs on a cluster one refuses; about a broker of the other job only that one answers."""
+    topology = founded(["a", "b"], [link("a", "b")])
+    shards = {name: Shard(Job((name,), topology), 0) for name in "ab"}
+    content = Record(-1, None, {})
+    told = {
+        at: {
+            name: shard.handle(1, [], [Explain(at, content)], EventBatch()).explanations
+            for name, shard in shards.items()
+        }
+        for at in ("b", "nowhere")
+    }
+    assert told["b"]["a"] == [] and len(told["b"]["b"]) == 1
+    [refused] = told["nowhere"]["a"]
+    assert told["nowhere"]["b"] == []
+    assert refused.refused is not None and refused.refused.code is Code.HOME_UNKNOWN
