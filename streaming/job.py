@@ -67,6 +67,8 @@ class RouterJob:
         self._batch_ms: int | None = None
         self._known: dict[str, int] = {}
         """What the leading shard's brokers know: how many subscriptions, and which topology."""
+        self._overlay: dict[str, Any] = {}
+        """How each broker stands: see `streaming/operator.py`."""
         self._restarts = 0
         self._positions: dict[str, dict[str, int]] = {}
         """The next offset of each partition that the query reads, by topic."""
@@ -159,10 +161,11 @@ class RouterJob:
                 return
             time.sleep(0.05)
 
-    def _observe(self, batch: int, shards: list[dict[str, int]]) -> None:
+    def _observe(self, batch: int, shards: list[dict[str, Any]]) -> None:
         self._batches += 1
         for counts in shards:
             due_ms = counts.pop("due_ms", None)
+            self._overlay = counts.pop("overlay", self._overlay)
             known = {name: counts.pop(name) for name in ("subscriptions", "topology")}
             if counts.pop("shard") == 0:
                 self._known = known
@@ -200,6 +203,7 @@ class RouterJob:
             "version": FORMAT_VERSION,
             "job": "router",
             "broker": self._config.name,
+            "cluster": self._config.cluster_name,
             "brokers": list(self._config.brokers),
             "state": state,
             "error": error,
@@ -208,6 +212,7 @@ class RouterJob:
             "batch_ms": self._batch_ms,
             "restarts": self._restarts,
             **self._known,
+            **self._overlay,
             "counts": dict(self._counts),
             "positions": self._positions,
         }

@@ -57,11 +57,13 @@ class RouterOperator(StatefulProcessor):
         shard = self._store.take(self._job, index)
         outputs = shard.handle(now_ms, intake.updates, intake.control, intake.events())
         self._store.save(self._job, index, shard, outputs.changed)
-        counts = {
+        counts: dict[str, Any] = {
             "shard": index,
             **_known(shard),
             **count(intake, outputs, leads=index == 0),
         }
+        if index == 0:
+            counts["overlay"] = standing(shard)
         if outputs.due_ms is not None:
             counts["due_ms"] = outputs.due_ms
         # What cannot be read names no home: the first broker answers, as the shard does for lack of one.
@@ -82,6 +84,18 @@ def _known(shard: Shard) -> dict[str, int]:
     }
 
 
+def standing(shard: Shard) -> dict[str, Any]:
+    """How each broker stands: the number of its topology, and who is not or not wholly in one."""
+    positions = {name: broker.position for name, broker in shard.brokers.items()}
+    return {
+        "topologies": {
+            name: each.topology.number for name, each in positions.items() if each.topology is not None
+        },
+        "joining": [name for name, each in positions.items() if each.joining],
+        "waiting": [name for name, each in positions.items() if each.member is None and not each.is_retired],
+    }
+
+
 def _records(frame: pd.DataFrame) -> Iterator[Record]:
     columns = ("topic", "partition", "offset", "timestamp_ms", "key", "value", "headers")
     for topic, partition, offset, timestamp_ms, key, value, headers in zip(
@@ -95,7 +109,7 @@ def _records(frame: pd.DataFrame) -> Iterator[Record]:
         )
 
 
-def _frames(dispatches: Iterator[Dispatch], counts: dict[str, int]) -> Iterator[pd.DataFrame]:
+def _frames(dispatches: Iterator[Dispatch], counts: dict[str, Any]) -> Iterator[pd.DataFrame]:
     rows: list[tuple[Any, ...]] = []
     packed: tuple[Headers, str] = ((), pack_headers(()))
     for item in dispatches:

@@ -7,6 +7,7 @@ and a sink that runs in the operator's own stage and writes to Kafka from the ex
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -14,6 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from branchline.kafka.admin import ensure_topics
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import ConfigError
+from branchline.kafka.proposing import record_first
 from branchline.kafka.topics import TopicKind, Topics, check_name
 from branchline.routing.overlay.topology import Topology, fault
 from branchline.routing.shard import Job
@@ -26,8 +28,8 @@ from branchline.streaming.source import read_input, shard_labels
 
 MAX_SHARDS = 256
 
-BatchObserver = Callable[[int, list[dict[str, int]]], None]
-"""Called on the driver after each batch with its number and what each shard counted."""
+BatchObserver = Callable[[int, list[dict[str, Any]]], None]
+"""Called on the driver after each batch with its number and what each shard counted and knows."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ class RouterConfig:
     a broker alone begins with itself, and several wait until they are told of one."""
     cluster_name: str = "main"
     """What topologies call the Kafka cluster."""
+    join: bool = False
+    """In a new checkpoint, also a broker alone waits until it is told of a topology."""
 
     def __post_init__(self) -> None:
         for broker in self.brokers:
@@ -66,6 +70,11 @@ class RouterConfig:
     def _check_topology(self) -> None:
         if self.topology is None:
             return
+        if self.join:
+            raise ConfigError(
+                "brokers that join an overlay are told of its topology",
+                hint="give --join or --topology, not both",
+            )
         wrong = fault(self.topology)
         if wrong is not None:
             raise ConfigError(f"this cannot be a topology: {wrong}", hint="correct it: docs/messages.md")
@@ -148,7 +157,7 @@ def _neighbours_topics(
 def _first_topology(spark: SparkSession, config: RouterConfig) -> Topology | None:
     """The topology that the state begins with. Refuses a checkpoint that was made for something else."""
     ours = checkpoint.Made(
-        config.namespace, config.cluster_name, config.shards, config.brokers, config.topology
+        config.namespace, config.cluster_name, config.shards, config.brokers, config.topology, config.join
     )
     path = f"{config.checkpoint.rstrip('/')}/branchline.json"
     found = read_text(spark, path)
@@ -157,6 +166,9 @@ def _first_topology(spark: SparkSession, config: RouterConfig) -> Topology | Non
         if found is None
         else checkpoint.go_on(ours, checkpoint.load(found), config.checkpoint)
     )
+    if found is None and made.topology is not None:
+        # Before the checkpoint is there: a start that fails in between does it again.
+        record_first(config.cluster, Topics(config.namespace), made.topology)
     if made.dump() != found:
         write_text(spark, path, made.dump())
     return made.topology
