@@ -19,6 +19,7 @@ from branchline.ops.run import optimizer, router, up
 from branchline.ops.simulation.simulate import simulate
 from branchline.ops.status import status
 from branchline.ops.subscribing import renew, subscribe, subscriptions, unsubscribe
+from branchline.ops.topology import topology
 
 EXIT_INTERRUPTED = 130
 
@@ -90,6 +91,7 @@ for command in (
     filter_commands,
     dead_letters,
     status,
+    topology,
     doctor,
     setup,
     demo,

@@ -1,24 +1,37 @@
-"""Topologies for the router commands: one from a file, or a small one for trying out."""
+"""Topologies for the router commands: one from a file, or a small one for trying out.
 
+A file for people is TOML; brokers get their numbers in its order:
+
+    brokers = ["dublin", {name = "virginia", cluster = "us"}, "lisbon"]
+    links = [["dublin", "virginia", 5], ["dublin", "lisbon"]]
+
+A broker is on the cluster `main`, and a link costs 1, unless told otherwise. Any other file is JSON, as
+control messages have it.
+"""
+
+import tomllib
 from pathlib import Path
+from typing import Any
 
 from branchline.kafka.errors import ConfigError
-from branchline.kafka.fields import UNFIT, members, read_object, unfit
+from branchline.kafka.fields import UNFIT, check_known, items, members, name, read_object, unfit, within
 from branchline.kafka.messages import LETTER_MAX_BYTES, LETTER_MAX_FIELDS
 from branchline.kafka.topologies import TOPOLOGY_FIELDS, topology_from_fields
 from branchline.routing.codes import Rejection
-from branchline.routing.overlay.topology import Topology, founded, link
+from branchline.routing.overlay.topology import FIRST, LINK_COST_MAX, Link, Member, Topology, founded, link
 
 SMALL_MOST = 16
 """Brokers of a small overlay: each has three topics of its own, which one machine serves."""
 
 
 def read_topology(file: Path) -> Topology:
-    """The topology in a file, as a control message has it; whether it can be one, the job says."""
+    """The topology in a file, in TOML or as a control message has it; whether it can be one, the job says."""
     try:
         value = file.read_bytes()
     except OSError as error:
-        raise ConfigError(f"{file} cannot be read: {error.strerror}", hint="check --topology") from None
+        raise ConfigError(f"{file} cannot be read: {error.strerror}", hint="check its path") from None
+    if file.suffix == ".toml":
+        return _read_toml(file, value)
     fields = read_object(value, LETTER_MAX_BYTES, LETTER_MAX_FIELDS)
     try:
         if isinstance(fields, dict):
@@ -29,6 +42,36 @@ def read_topology(file: Path) -> Topology:
     raise ConfigError(
         f"{file}: {fields.reason}", hint='it must be the object that "topology" is in docs/messages.md'
     )
+
+
+def _read_toml(file: Path, value: bytes) -> Topology:
+    try:
+        tables = tomllib.loads(value.decode())
+        check_known(tables, {"brokers", "links"})
+        brokers = [_member(number, each) for number, each in enumerate(items(tables["brokers"]))]
+        links = sorted(_link(each) for each in items(tables.get("links", [])))
+    except UNFIT as error:  # what is not UTF-8 or not TOML is a ValueError too
+        raise ConfigError(
+            f"{file}: {unfit('a topology', error).reason}",
+            hint='it must be like this: brokers = ["a", "b"] and links = [["a", "b", 5]]',
+        ) from None
+    return Topology(FIRST, tuple(brokers), tuple(links))
+
+
+def _member(number: int, value: Any) -> Member:
+    if isinstance(value, str):
+        return Member(name(value), number)
+    fields = members(value, {"name", "cluster"})
+    return Member(
+        name(fields["name"]), number, name(fields.get("cluster", Member._field_defaults["cluster"]))
+    )
+
+
+def _link(value: Any) -> Link:
+    one, other, *cost = items(value)
+    if len(cost) > 1:
+        raise ValueError("a link is two brokers and perhaps a cost")
+    return link(name(one), name(other), within(cost[0], 1, LINK_COST_MAX) if cost else 1)
 
 
 def small_overlay(count: int, cluster: str) -> Topology:

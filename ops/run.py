@@ -147,6 +147,7 @@ def up(
 @click.command(short_help="Run the router against a Kafka cluster.")
 @cluster_options
 @job_options
+@click.option("--join", is_flag=True, help="Wait to be told of a topology: for brokers that join an overlay.")
 def router(
     bootstrap: str | None, client_properties: str | None, as_json: bool, master: str, **job: Any
 ) -> None:
@@ -156,7 +157,8 @@ def router(
     Examples:
       branchline router --bootstrap localhost:9092
       branchline router --bootstrap localhost:9092 --shards 4 --checkpoint /var/lib/branchline
-      branchline router --broker dublin --broker virginia --topology overlay.json
+      branchline router --broker dublin --broker virginia --topology overlay.toml
+      branchline router --broker lisbon --join
     """
     report = reporter(as_json)
     home = Home.default()
@@ -300,6 +302,7 @@ def _config(
     max_events_per_batch: int,
     checkpoint: str | None,
     parts: int,
+    join: bool = False,
 ) -> "RouterConfig":
     """What the job is told, but for the cluster: what is wrong is refused before anything is started."""
     from branchline.streaming.router import RouterConfig
@@ -315,6 +318,7 @@ def _config(
         read_topology(topology) if isinstance(topology, Path) else topology,
         cluster,
         parts,
+        join,
     )
 
 

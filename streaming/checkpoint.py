@@ -6,7 +6,7 @@ checkpoint began with; further brokers begin with nothing, and are told by their
 """
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from branchline.kafka.errors import CheckpointDiffers
@@ -29,6 +29,8 @@ class Made:
     brokers: tuple[str, ...]
     topology: Topology | None = None
     """The one that the brokers begin with."""
+    join: bool = field(default=False, compare=False)
+    """Whether they wait to be told of one. Not in the file: there it shows in the topology."""
 
     def dump(self) -> str:
         """As text for the file."""
@@ -54,8 +56,8 @@ def load(text: str) -> Made:
 
 
 def begin(ours: Made) -> Made:
-    """What a new checkpoint is made for: one broker that is told of no topology is alone."""
-    if ours.topology is not None or len(ours.brokers) > 1:
+    """What a new checkpoint is made for: one broker that joins nobody, and has no topology, is alone."""
+    if ours.topology is not None or len(ours.brokers) > 1 or ours.join:
         return ours
     return replace(ours, topology=founded(ours.brokers, cluster=ours.cluster))
 
@@ -83,5 +85,10 @@ def go_on(ours: Made, theirs: Made, checkpoint: str) -> Made:
             f"the checkpoint {checkpoint} began with {began}",
             hint="start it without --topology (and with the --brokers that it has), and ask for the next "
             f"topology with a control message; or {ANEW}",
+        )
+    if ours.join and theirs.topology is not None:
+        raise CheckpointDiffers(
+            f"the checkpoint {checkpoint} began with a topology of its own, and does not wait for one",
+            hint=f"start it without --join; or {ANEW}",
         )
     return replace(ours, topology=theirs.topology)

@@ -91,6 +91,7 @@ class RouterJob(SupervisedJob):
     def _news(self) -> dict[str, Any]:
         return {
             "broker": self._name,
+            "cluster": self._config.cluster_name,
             "brokers": list(self._config.brokers),
             **self._known,
             **self._overlay,

@@ -15,6 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from branchline.kafka.admin import ensure_topics
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import ConfigError
+from branchline.kafka.proposing import record_first
 from branchline.kafka.topics import TopicKind, Topics, check_name
 from branchline.routing.overlay.methods import Methods
 from branchline.routing.overlay.topology import Topology, fault
@@ -51,6 +52,8 @@ class RouterConfig:
     """What topologies call the Kafka cluster."""
     parts: int = 1
     """Parts of the Routing Tree, as many as the Tree Optimizer has; with others it is only less precise."""
+    join: bool = False
+    """In a new checkpoint, also a broker alone waits until it is told of a topology."""
 
     def __post_init__(self) -> None:
         for broker in self.brokers:
@@ -72,6 +75,11 @@ class RouterConfig:
     def _check_topology(self) -> None:
         if self.topology is None:
             return
+        if self.join:
+            raise ConfigError(
+                "brokers that join an overlay are told of its topology",
+                hint="give --join or --topology, not both",
+            )
         wrong = fault(self.topology)
         if wrong is not None:
             raise ConfigError(f"this cannot be a topology: {wrong}", hint="correct it: docs/messages.md")
@@ -154,7 +162,7 @@ def _neighbours_topics(
 def _first_topology(spark: SparkSession, config: RouterConfig) -> Topology | None:
     """The topology that the state begins with. Refuses a checkpoint that was made for something else."""
     ours = checkpoint.Made(
-        config.namespace, config.cluster_name, config.shards, config.brokers, config.topology
+        config.namespace, config.cluster_name, config.shards, config.brokers, config.topology, config.join
     )
     path = f"{config.checkpoint.rstrip('/')}/branchline.json"
     found = read_text(spark, path)
@@ -163,6 +171,9 @@ def _first_topology(spark: SparkSession, config: RouterConfig) -> Topology | Non
         if found is None
         else checkpoint.go_on(ours, checkpoint.load(found), config.checkpoint)
     )
+    if found is None and made.topology is not None:
+        # Before the checkpoint is there: a start that fails in between does it again.
+        record_first(config.cluster, Topics(config.namespace), made.topology)
     if made.dump() != found:
         write_text(spark, path, made.dump())
     return made.topology

@@ -34,6 +34,12 @@ NEED_A_CLUSTER = {
     "dead-letters retry": ["dead-letters", "retry", "1"],
     "status": ["status"],
     "router": ["router"],
+    "topology": ["topology"],
+    "topology show": ["topology", "show"],
+    "topology add": ["topology", "add", "b", "--link", "a"],
+    "topology remove": ["topology", "remove", "b"],
+    "topology link": ["topology", "link", "a", "b"],
+    "topology unlink": ["topology", "unlink", "a", "b"],
 }
 
 WRONG_USAGE = [
@@ -77,6 +83,16 @@ WRONG_USAGE = [
     ["dead-letters", "retry"],
     ["status", "unexpected"],
     ["status", "--namespace", ".dot"],
+    ["router", "--join", "--topology", "no-such-file"],
+    ["topology", "no-such-command"],
+    ["topology", "--clusters", "no-such-file"],
+    ["topology", "check"],
+    ["topology", "check", "no-such-file"],
+    ["topology", "add", "b"],
+    ["topology", "add", "b", "--link", "a:far"],
+    ["topology", "add", "b", "--link", "a", "--link", "a:2"],
+    ["topology", "link", "a"],
+    ["topology", "link", "a", "b", "--cost", "0"],
     ["doctor", "--broker", "Not A Name"],
     ["demo", "--seconds", "0"],
 ]
@@ -118,7 +134,7 @@ def test_every_command_explains_itself_with_an_example(home: Home, name: str) ->
 
 def test_the_list_of_commands_is_readable(home: Home) -> None:
     """Each command's line in --help is whole, not cut off with dots."""
-    for group in ([], ["dead-letters"]):
+    for group in ([], ["dead-letters"], ["topology"]):
         assert "..." not in run(home, *group, "--help").stdout.partition("Commands:")[2]
 
 

@@ -30,6 +30,7 @@ def config(*brokers: str, topology: Topology | None = None, **more: Any) -> Rout
         ({"topology": founded(["dublin", "virginia"])}, "no path"),
         ({"brokers": ("lisbon",), "topology": PAIR}, "none of the brokers"),
         ({"brokers": ("dublin",), "topology": PAIR, "cluster_name": "eu"}, "on the cluster 'main'"),
+        ({"brokers": ("dublin",), "topology": PAIR, "join": True}, "are told of its topology"),
         ({"shards": 0}, "shards is 0"),
     ],
     ids=lambda given: given if isinstance(given, str) else None,
@@ -53,6 +54,18 @@ def test_a_new_checkpoint_begins_as_the_job_is_told() -> None:
     assert lone.topology == founded(["dublin"], cluster="eu")
     assert begin(replace(MADE, topology=None)).topology is None
     assert begin(MADE) == MADE
+
+
+def test_a_broker_that_joins_waits_to_be_told() -> None:
+    """It begins with no topology, and goes on like that; a checkpoint that began with one cannot join."""
+    joining = Made("branchline", "main", 2, ("dublin",), join=True)
+    begun = begin(joining)
+    assert begun.topology is None
+    for again in (joining, replace(joining, join=False)):
+        assert go_on(again, load(begun.dump()), "there").topology is None
+    with pytest.raises(CheckpointDiffers, match="topology of its own") as refused:
+        go_on(joining, begin(replace(joining, join=False)), "there")
+    assert "without --join" in refused.value.hint
 
 
 @pytest.mark.parametrize("made", [MADE, replace(MADE, topology=None), begin(Made("n", "eu", 4, ("a",)))])
