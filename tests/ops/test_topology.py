@@ -23,7 +23,7 @@ from branchline.ops.topology import as_fields, notes, waiting
 from branchline.routing.overlay.letters import Complete, Letter
 from branchline.routing.overlay.topology import Topology, founded, link
 from branchline.routing.shard import EventBatch, Job, Shard
-from branchline.streaming.operator import standing
+from branchline.streaming.standing import standing
 
 PAIR = founded(["a", "b"], [link("a", "b")])
 HAS = Served("a", "main", "running", 1)
@@ -231,16 +231,20 @@ def test_a_topic_is_read_when_each_partition_is(positions: Any, ends: Any) -> No
 def test_a_shard_says_how_its_brokers_stand() -> None:
     """A broker waits, then joins, then is in; one that is retired neither waits nor joins."""
     shard = Shard(Job(("c",)), 0)
-    assert standing(shard) == {"topologies": {}, "joining": [], "waiting": ["c"]}
+
+    def positions() -> dict[str, Any]:
+        return {name: standing(shard)[name] for name in ("topologies", "joining", "waiting")}
+
+    assert positions() == {"topologies": {}, "joining": [], "waiting": ["c"]}
     joined = PAIR.joined("c", {"a": 1})
     shard.handle(1, [], [Letter("c", "a", PAIR)], EventBatch())
-    assert standing(shard) == {"topologies": {"c": 1}, "joining": [], "waiting": ["c"]}
+    assert positions() == {"topologies": {"c": 1}, "joining": [], "waiting": ["c"]}
     shard.handle(2, [], [Letter("c", "a", joined)], EventBatch())
-    assert standing(shard) == {"topologies": {"c": 2}, "joining": ["c"], "waiting": []}
+    assert positions() == {"topologies": {"c": 2}, "joining": ["c"], "waiting": []}
     shard.handle(3, [], [Letter("c", "a", Complete())], EventBatch())
-    assert standing(shard) == {"topologies": {"c": 2}, "joining": [], "waiting": []}
+    assert positions() == {"topologies": {"c": 2}, "joining": [], "waiting": []}
     shard.handle(4, [], [Letter("c", "a", joined.left("c").without("c"))], EventBatch())
-    assert standing(shard) == {"topologies": {"c": 4}, "joining": [], "waiting": []}
+    assert positions() == {"topologies": {"c": 4}, "joining": [], "waiting": []}
 
 
 def test_what_is_shown_tells_states_jobs_and_who_waits() -> None:
