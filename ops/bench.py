@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from branchline.ops.bench_cold import cold
 from branchline.ops.bench_tree import tree
 from branchline.ops.output import emit, table
 from branchline.ops.settings import json_option
@@ -172,3 +173,4 @@ WRITERS: dict[str, Callable[[Random], str]] = {
 
 # In the order in which the documentation has them.
 bench.add_command(tree)
+bench.add_command(cold)

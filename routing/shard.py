@@ -16,6 +16,7 @@ gives the state again.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from typing import TypeAlias
 
 from branchline.routing.codes import Code, Rejection
@@ -23,7 +24,7 @@ from branchline.routing.control import Ack, Change, Request, Status, Subscribed
 from branchline.routing.overlay.broker import Broker
 from branchline.routing.overlay.dividing import Arrival, Copy, Routed
 from branchline.routing.overlay.explaining import Explain, Explained, explain
-from branchline.routing.overlay.facts import Fact
+from branchline.routing.overlay.facts import OWN, Fact
 from branchline.routing.overlay.letters import Letter, Propose
 from branchline.routing.overlay.methods import DISSEMINATION, FORWARDING, Methods
 from branchline.routing.overlay.recording import to_record
@@ -32,6 +33,7 @@ from branchline.routing.overlay.topology import Topology, founded
 from branchline.routing.prefix.trees import Trees
 from branchline.routing.prefix.updates import Snapshot, Update
 from branchline.routing.prefix.vocabulary import Fit
+from branchline.routing.stored_table import StoredTable
 
 Control: TypeAlias = Request | Propose | Letter | Explain
 
@@ -106,6 +108,16 @@ class ShardState:
     def __bool__(self) -> bool:
         return bool(self.told or self.facts)
 
+    def divided(self) -> "tuple[ShardState, ShardState]":
+        """What all shards of the job remember alike, and what is this one's own.
+
+        They may be obeyed one after the other, the own ones last: an event that is held hangs on no
+        subscription, and what one topology has released no later one holds.
+        """
+        own = [each for each in self.facts if isinstance(each[1], OWN)]
+        shared = [each for each in self.facts if not isinstance(each[1], OWN)]
+        return ShardState(self.told, tuple(shared)), ShardState(facts=tuple(own))
+
 
 @dataclass(slots=True)
 class Outputs:
@@ -136,28 +148,45 @@ class Outputs:
     """When a lease may be over next: somebody should call then, even if there is nothing to handle."""
 
 
+@dataclass(frozen=True, slots=True)
+class Image:
+    """What all shards of a job share, in a form that is read where it lies."""
+
+    buffers: Sequence[bytes | memoryview]
+    """Of the trees, two for each part; then of each broker its table, and its places in each part."""
+    rest: ShardState
+    """What is not in the buffers, which is little."""
+
+
 class Shard:
     """The brokers of a job, and its share of their events."""
 
-    def __init__(self, job: Job, index: int, state: Iterable[ShardState] = ()) -> None:
+    def __init__(
+        self, job: Job, index: int, state: Iterable[ShardState] = (), image: Image | None = None
+    ) -> None:
+        """A shard in this state; with an image, one that goes on from there. May raise UnreadableTree."""
         self._leads = index == 0
         self._cluster = job.cluster
         methods = job.methods
-        self.trees = Trees(methods.parts, methods.height, methods.kept_versions)
-        self.brokers = {
-            name: Broker(
+        buffers = iter([memoryview(each) for each in image.buffers] if image is not None else [])
+        trees = list(islice(buffers, 2 * methods.parts))
+        self.trees = Trees(methods.parts, methods.height, methods.kept_versions, trees)
+        self.brokers: dict[str, Broker] = {}
+        for name in sorted(job.brokers):
+            table = next(buffers, None)
+            places = list(islice(buffers, methods.parts))
+            self.brokers[name] = Broker(
                 name,
-                FORWARDING[methods.forwarding](methods, self.trees),
+                FORWARDING[methods.forwarding](methods, self.trees, places),
                 DISSEMINATION[methods.dissemination](),
                 paper_delivery=methods.paper_delivery,
+                stored=None if table is None else StoredTable(table),
             )
-            for name in sorted(job.brokers)
-        }
         self._speaker = Speaker(self.brokers, job.cluster)
         if job.topology is not None:
             for broker in self.brokers.values():
                 broker.restore([job.topology])
-        for part in state:
+        for part in state if image is None else chain([image.rest], state):
             for told in part.told:
                 self.trees.apply(told)
             for name, fact in part.facts:
@@ -167,6 +196,22 @@ class Shard:
         """The whole state as one value: what a snapshot holds."""
         facts = [(name, fact) for name, broker in self.brokers.items() for fact in broker.facts()]
         return ShardState(tuple(self.trees.told()), tuple(facts))
+
+    def image(self) -> Image | None:
+        """What is not this shard's own, for any shard of the job to open; None if a method forbids it."""
+        buffers = self.trees.stored()
+        for broker in self.brokers.values():
+            places = broker.forwarding.stored()
+            if places is None:
+                return None
+            buffers += [broker.table.stored(broker.name), *places]
+        facts = [(name, fact) for name, broker in self.brokers.items() for fact in broker.unstored()]
+        return Image(buffers, ShardState(facts=tuple(facts)))
+
+    def own_state(self) -> ShardState:
+        """What is this shard's own."""
+        facts = [(name, fact) for name, broker in self.brokers.items() for fact in broker.own_facts()]
+        return ShardState(facts=tuple(facts))
 
     def handle(
         self,

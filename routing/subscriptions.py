@@ -3,6 +3,9 @@
 It is the fold of the changes applied to it, in whatever order they come: per subscription the change
 with the highest order stands. Who is interested in an event is asked of a forwarding method, which is told of
 every change here.
+
+A table that was stored (`stored_table.py`) is read where it lies; a subscription that changes stands here
+from then on.
 """
 
 from collections import Counter
@@ -13,6 +16,7 @@ from branchline.routing.codes import Rejection
 from branchline.routing.compiling import Compiled, compile_filter
 from branchline.routing.control import Change, Ended, Forgotten, Identity, Number, Subscribed
 from branchline.routing.limits import ENDED_REMEMBERED_MS
+from branchline.routing.stored_table import StoredTable, pack_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,33 +30,54 @@ class Subscription:
 class SubscriptionTable:
     """Subscriptions by identity, each with the highest order seen."""
 
-    def __init__(self, changes: Iterable[Change] = ()) -> None:
+    def __init__(self, changes: Iterable[Change] = (), stored: StoredTable | None = None) -> None:
+        self._stored = stored
         self._in_force: dict[Identity, Subscription] = {}
         self._ended: dict[Identity, Ended] = {}
         self._homes: dict[str, Counter[str]] = {}
-        """For each subscriber, how many subscriptions it has at which homes."""
+        """For each subscriber, how many subscriptions it has at which homes; of a table that was stored, for
+        those of whom that has changed."""
+        self._standing = Counter[str]() if stored is None else Counter(stored.in_force)
+        """For each home, how many subscriptions stand."""
         for change in changes:
             self.apply(change)
 
     def __len__(self) -> int:
-        return len(self._in_force)
+        return self._standing.total()
+
+    def standing_at(self, home: str) -> int:
+        """How many subscriptions stand at a home."""
+        return self._standing[home]
 
     def find(self, identity: Identity) -> Subscribed | Ended | None:
         """The newest change known for the subscription, unless it is forgotten."""
         subscription = self._in_force.get(identity)
-        return subscription.change if subscription else self._ended.get(identity)
+        if subscription is not None:
+            return subscription.change
+        ended = self._ended.get(identity)
+        if ended is not None or self._stored is None:
+            return ended
+        row = self._stored.find(identity)
+        return None if row is None else self._stored.change(row)
 
     def compiled(self, identity: Identity) -> Compiled | None:
         """The filter of a subscription that stands."""
         subscription = self._in_force.get(identity)
-        return subscription.filter if subscription else None
+        if subscription is not None:
+            return subscription.filter
+        return None if self._stored is None else self._stored.compiled(identity)
 
     def homes(self, subscriber: str) -> Counter[str]:
         """At which homes the subscriber has subscriptions, and how many."""
-        return self._homes.get(subscriber, Counter())
+        known = self._homes.get(subscriber)
+        if known is not None:
+            return known
+        return Counter() if self._stored is None else self._stored.homes(subscriber)
 
     def changes(self) -> Iterator[Subscribed | Ended]:
         """Changes that build an equal table: what a snapshot holds."""
+        if self._stored is not None:
+            yield from map(self._stored.change, self._stored.rows())
         for subscription in self._in_force.values():
             yield subscription.change
         yield from self._ended.values()
@@ -77,12 +102,14 @@ class SubscriptionTable:
             return compiled
         self._drop(change.identity)
         self._in_force[change.identity] = Subscription(change, compiled)
-        self._homes.setdefault(change.identity.subscriber, Counter())[change.identity.home] += 1
+        self._count(change.identity, 1)
         return True
 
     def forgettable(self, now_ms: int) -> list[Forgotten]:
         """The ends that have been remembered long enough, oldest first."""
         due = [ended for ended in self._ended.values() if ended.at_ms + ENDED_REMEMBERED_MS <= now_ms]
+        if self._stored is not None:
+            due += self._stored.ended_until(now_ms - ENDED_REMEMBERED_MS)
         return [Forgotten(each.identity, each.number) for each in sorted(due, key=_when)]
 
     def highest_number(self, home: str) -> Number | None:
@@ -93,22 +120,38 @@ class SubscriptionTable:
     def describe(self) -> str:
         """The table for people, a line for each subscription, sorted."""
         lines = [
-            f"{subscription.change.identity} #{subscription.change.number.counter}: "
-            f"{' '.join(subscription.change.filter.split())}"
-            for subscription in self._in_force.values()
+            f"{change.identity} #{change.number.counter}: "
+            + (" ".join(change.filter.split()) if isinstance(change, Subscribed) else "ended")
+            for change in self.changes()
         ]
-        lines += [f"{ended.identity} #{ended.number.counter}: ended" for ended in self._ended.values()]
         return "\n".join(sorted(lines))
 
+    def stored(self, home: str) -> bytes:
+        """The table as bytes, with the leases of a home."""
+        rows: list[tuple[Subscribed | Ended, Compiled | None]] = [
+            (each.change, each.filter) for each in self._in_force.values()
+        ]
+        rows += [(each, None) for each in self._ended.values()]
+        return pack_table(home, rows, self._homes.items(), self._stored)
+
+    def _count(self, identity: Identity, more: int) -> None:
+        homes = self._homes[identity.subscriber] = self.homes(identity.subscriber)
+        homes[identity.home] += more
+        self._standing[identity.home] += more
+        if not homes[identity.home]:
+            del homes[identity.home]
+            # Of a stored table, that there are none any more must be said.
+            if not homes and self._stored is None:
+                del self._homes[identity.subscriber]
+
     def _drop(self, identity: Identity) -> None:
+        stands = self.compiled(identity) is not None
         self._ended.pop(identity, None)
-        if self._in_force.pop(identity, None) is not None:
-            homes = self._homes[identity.subscriber]
-            homes[identity.home] -= 1
-            if not homes[identity.home]:
-                del homes[identity.home]
-                if not homes:
-                    del self._homes[identity.subscriber]
+        self._in_force.pop(identity, None)
+        if self._stored is not None:
+            self._stored.take(identity)
+        if stands:
+            self._count(identity, -1)
 
 
 def _when(ended: Ended) -> tuple[int, Identity]:

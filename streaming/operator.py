@@ -23,6 +23,7 @@ from branchline.kafka.topics import Topics
 from branchline.routing.shard import Job, Shard
 from branchline.streaming import state
 from branchline.streaming.columns import COUNTS, OUTPUT, Kind, pack_headers, unpack_headers
+from branchline.streaming.images import images_of
 from branchline.streaming.standing import standing
 
 _ORDER = ["kind", "topic", "partition", "offset"]
@@ -34,15 +35,19 @@ OUTPUT_FRAME_ROWS = 20_000
 class RouterOperator(StatefulProcessor):
     """Runs one `Shard` per key, a key being a shard's label."""
 
-    def __init__(self, namespace: str, job: Job, labels: list[int]) -> None:
+    def __init__(self, namespace: str, job: Job, labels: list[int], checkpoint: str = "") -> None:
+        """The checkpoint names the job where images of its shards are kept."""
         self._topics = Topics(namespace)
         self._job = job
         self._index = {label: index for index, label in enumerate(labels)}
         # The driver's, so that all workers of a job agree on it.
         self._layout = state.LAYOUT_VERSION
+        self._sizes = state.SIZES
+        self._name = f"{namespace} {checkpoint}"
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._store = state.ShardStore(handle, self._layout)
+        images = images_of(self._name, self._job)
+        self._store = state.ShardStore(handle, images, self._layout, self._sizes)
 
     def handleInputRows(  # noqa: N802 - the name is Spark's
         self,
@@ -62,6 +67,7 @@ class RouterOperator(StatefulProcessor):
             "shard": index,
             **_known(shard),
             **count(intake, outputs, leads=index == 0),
+            **self._store.counts(),
         }
         if index == 0:
             counts["overlay"] = standing(shard)

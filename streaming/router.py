@@ -126,7 +126,7 @@ def start_router(
         f"{config.namespace}.router",
     )
     decided = rows.groupBy("shard").transformWithStateInPandas(
-        RouterOperator(config.namespace, job, labels),
+        RouterOperator(config.namespace, job, labels, config.checkpoint),
         outputStructType=OUTPUT,
         outputMode="Append",
         timeMode="None",

@@ -103,8 +103,10 @@ def namespace() -> str:
 
 @pytest.fixture(scope="session")
 def spark(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    from branchline.streaming.images import FOLDER
     from branchline.streaming.session import create_session, stop_session
 
+    os.environ[FOLDER] = str(tmp_path_factory.mktemp("images"))
     log: Path = tmp_path_factory.mktemp("spark") / "spark.log"
     session = create_session(jars.spark, log, master="local[2,4]")
     yield session

@@ -22,9 +22,9 @@ from branchline.routing.overlay.pending import Awaited, Pending
 from branchline.routing.overlay.topology import Routes, Topology, routes
 from branchline.routing.prefix.forwarding import Found
 from branchline.routing.prefix.header import Header
+from branchline.routing.prefix.stored_vocabulary import Numbered
 from branchline.routing.prefix.trees import Prefix
 from branchline.routing.prefix.updates import Update
-from branchline.routing.prefix.vocabulary import Numbered
 from branchline.routing.shard import Control, EventBatch, Outputs, Shard
 
 Patch = pytest.MonkeyPatch

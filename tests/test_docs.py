@@ -24,6 +24,7 @@ from branchline.routing.overlay.letters import Body, Letter, Propose
 from branchline.routing.overlay.topology import fault, founded
 from branchline.routing.shard import EventBatch, Outputs, Shard, alone
 from branchline.routing.spellings import read_filter
+from branchline.streaming.state import COUNTS
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "CONTRIBUTING.md"])
@@ -108,7 +109,7 @@ def test_every_status_is_documented() -> None:
 
 def test_every_count_is_documented() -> None:
     """The table of counts has exactly those that a job adds up: a shard's, and the sink's own."""
-    assert table("count").keys() == {*count(Intake(), Outputs(), leads=True), "diverted"}
+    assert table("count").keys() == {*count(Intake(), Outputs(), leads=True), "diverted", *COUNTS}
 
 
 def test_every_header_of_a_dead_letter_is_documented() -> None:

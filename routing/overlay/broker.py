@@ -25,6 +25,7 @@ from branchline.routing.overlay.methods import Dissemination, Forwarding
 from branchline.routing.overlay.pending import Awaited
 from branchline.routing.overlay.position import Position
 from branchline.routing.overlay.topology import Topology, fault
+from branchline.routing.stored_table import StoredTable
 from branchline.routing.subscriptions import SubscriptionTable
 
 
@@ -41,15 +42,21 @@ class Broker:
     """One broker of the overlay."""
 
     def __init__(
-        self, name: str, forwarding: Forwarding, dissemination: Dissemination, *, paper_delivery: bool = False
+        self,
+        name: str,
+        forwarding: Forwarding,
+        dissemination: Dissemination,
+        *,
+        paper_delivery: bool = False,
+        stored: StoredTable | None = None,
     ) -> None:
         self.name = name
-        self.table = SubscriptionTable()
+        self.table = SubscriptionTable(stored=stored)
         self.position = Position(name)
-        self.home = Home(self.position, self.table)
+        self.home = Home(self.position, self.table, stored)
         self.forwarding = forwarding
         self.held: list[Arrival] = []
-        self._divider = Divider(self.position, forwarding, paper_delivery=paper_delivery)
+        self._divider = Divider(self.position, forwarding, self.table, paper_delivery=paper_delivery)
         self._dissemination = dissemination
         self._kept: list[Report] = []
         self._said = Said()
@@ -98,18 +105,33 @@ class Broker:
 
     def facts(self) -> Iterator[Fact]:
         """Facts that make an equal broker: what a snapshot holds."""
+        yield from self._standing()
+        yield from self._known()
+        yield from self._waiting()
+        yield from self.own_facts()
+
+    def unstored(self) -> Iterator[Fact]:
+        """Those of them that are not in the stored table, and that all shards share."""
+        yield from self._standing()
+        yield from self._waiting()
+
+    def own_facts(self) -> Iterator[Fact]:
+        """Those of them that are this shard's own."""
+        yield Lapsed(self.home.leases.lapsed_ms)
+        yield from map(Held, self.held)
+
+    def _standing(self) -> Iterator[Fact]:
         if self.topology is not None:
             yield self.topology
             if not self.joining:
                 yield Complete()
         if self.home.number is not None:
             yield self.home.number
-        yield Lapsed(self.home.leases.lapsed_ms)
-        yield from self._known()
+
+    def _waiting(self) -> Iterator[Fact]:
         yield from self.home.pending.awaited()
         yield from self.home.pending.reports()
         yield from map(Kept, self._kept)
-        yield from map(Held, self.held)
 
     def _known(self) -> list[Subscribed | Ended]:
         """All changes that stand, in an order that does not hang on how they came."""

@@ -30,6 +30,7 @@ from branchline.routing.prefix.forwarding import Found
 from branchline.routing.prefix.header import Header
 from branchline.routing.prefix.places import Owner
 from branchline.routing.prefix.trees import UNMATCHED, Prefix
+from branchline.routing.subscriptions import SubscriptionTable
 from branchline.routing.values import JsonValue
 
 
@@ -113,28 +114,47 @@ class _Sought:
         return len(hops) == self.enough_hops
 
 
+class _Own:
+    """The filters of the subscriptions that stand at one home."""
+
+    def __init__(self, table: SubscriptionTable, home: str) -> None:
+        self._table = table
+        self._home = home
+
+    def __bool__(self) -> bool:
+        return self._table.standing_at(self._home) > 0
+
+    def __getitem__(self, owner: Owner) -> Compiled:
+        assert isinstance(owner, Identity)
+        compiled = self._table.compiled(owner)
+        assert compiled is not None, "whoever is found stands in the table"
+        return compiled
+
+
 class Divider:
     """What one broker does with events: which copies go on, and who gets them here."""
 
-    def __init__(self, position: Position, forwarding: Forwarding, *, paper_delivery: bool = False) -> None:
+    def __init__(
+        self,
+        position: Position,
+        forwarding: Forwarding,
+        table: SubscriptionTable,
+        *,
+        paper_delivery: bool = False,
+    ) -> None:
         self._position = position
         self._forwarding = forwarding
         self._paper_delivery = paper_delivery
-        self._own: dict[Owner, Compiled] = {}
+        self._own = _Own(table, position.name)
 
     def exchange(self, identity: Identity, before: Compiled | None, after: Compiled | None) -> None:
         """The filter of a subscription is another one now, or the first (no before) or none (no after)."""
-        is_local = identity.home == self._position.name
-        owner = identity if is_local else identity.home
+        owner = identity if identity.home == self._position.name else identity.home
         # First the new one: an owner of both must not be forgotten in between.
         if after is not None:
             self._forwarding.subscribe(after.cover, owner)
         if before is not None:
             self._forwarding.unsubscribe(before.cover, owner)
-        if is_local and after is not None:
-            self._own[identity] = after
-        else:
-            self._own.pop(identity, None)
 
     def is_early(self, arrival: Arrival) -> bool:
         """Whether the arrival needs a newer topology than there is, or any."""

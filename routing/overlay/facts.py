@@ -46,3 +46,6 @@ class Kept:
 
 
 Fact: TypeAlias = Change | Number | Topology | Awaited | Report | Kept | Complete | Lapsed | Held | Released
+
+OWN = (Held, Released, Lapsed)
+"""Facts of one shard alone: which events it holds, and whom it told to expire. All others all shards obey."""

@@ -28,6 +28,7 @@ from branchline.routing.overlay.leases import Leases, check_lease, is_over, rene
 from branchline.routing.overlay.letters import Expire
 from branchline.routing.overlay.pending import Awaited, Pending
 from branchline.routing.overlay.position import Position
+from branchline.routing.stored_table import StoredTable
 from branchline.routing.subscriptions import SubscriptionTable
 
 
@@ -46,11 +47,13 @@ class Answer:
 class Home:
     """The subscriptions of one home, in the table that its broker keeps of all."""
 
-    def __init__(self, position: Position, table: SubscriptionTable) -> None:
+    def __init__(
+        self, position: Position, table: SubscriptionTable, stored: StoredTable | None = None
+    ) -> None:
         self.name = position.name
         self.number: Number | None = None
         self.pending = Pending(position)
-        self.leases = Leases(table)
+        self.leases = Leases(table, stored)
         self._position = position
         self._table = table
 

@@ -7,6 +7,9 @@ because the batch's time, which all shards share, is past the lease.
 Whenever a lease is begun or renewed, its end goes on a heap; what a later change has made of the subscription
 is looked up when an end comes to the top. So ends that no longer hold stay until then, and do no harm.
 
+Of leases that were stored with the table, which are sorted, the next one goes on the heap when it is no later
+than what is at the top.
+
 Cost: a push and a pop for each time that a lease is begun or renewed.
 """
 
@@ -17,17 +20,20 @@ from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Identity, Operation, Request, Subscribed
 from branchline.routing.limits import LEASE_MAX_MS, LEASE_MIN_MS
 from branchline.routing.overlay.letters import Expire
+from branchline.routing.stored_table import StoredTable
 from branchline.routing.subscriptions import SubscriptionTable
 
 
 class Leases:
     """The ends of leases, of subscriptions that stand in a table."""
 
-    def __init__(self, table: SubscriptionTable) -> None:
+    def __init__(self, table: SubscriptionTable, stored: StoredTable | None = None) -> None:
         self.lapsed_ms = -1
         """All leases that end at or before this have been told to expire."""
         self._table = table
         self._ends: list[tuple[int, Identity]] = []
+        self._stored = stored
+        self._next_stored = 0
 
     def watch(self, change: Subscribed) -> None:
         """Watch the lease of a change, if it has one."""
@@ -36,20 +42,33 @@ class Leases:
 
     def due_ms(self) -> int | None:
         """When a lease is over next; None if there is none."""
+        self._refill()
         while self._ends and not self._stands(*self._ends[0]):
             heappop(self._ends)
+            self._refill()
         return self._ends[0][0] if self._ends else None
 
     def overdue(self, now_ms: int) -> list[Expire]:
         """The leases that are over and have not been told to expire."""
         due: dict[Expire, None] = {}
+        self._refill()
         while self._ends and self._ends[0][0] <= now_ms:
             until_ms, identity = heappop(self._ends)
             if self._stands(until_ms, identity):
                 known = self._table.find(identity)
                 assert known is not None
                 due[Expire(identity, known.number, until_ms)] = None
+            self._refill()
         return list(due)
+
+    def _refill(self) -> None:
+        """Let the top of the heap be the next of all ends."""
+        stored = self._stored
+        while stored is not None and self._next_stored < stored.leases():
+            if self._ends and self._ends[0][0] < stored.lease_end(self._next_stored):
+                break
+            heappush(self._ends, stored.lease(self._next_stored))
+            self._next_stored += 1
 
     def _stands(self, until_ms: int, identity: Identity) -> bool:
         """Whether that is when the lease is over now, and nobody was told so yet."""

@@ -52,6 +52,10 @@ class Interested(Protocol):
 class Forwarding(Interested, Protocol):
     """How a broker finds who is interested in an event."""
 
+    def stored(self) -> list[bytes] | None:
+        """All that it was told of interests, as bytes; None if it cannot be opened again."""
+        ...
+
     def enter(self, event: Event) -> Prefix:
         """What travels with an event from where it enters; unmatched, if nothing does."""
         ...
@@ -112,6 +116,9 @@ class Rematch:
     def __init__(self, matching: Matching) -> None:
         self._matching = matching
 
+    def stored(self) -> None:
+        return None
+
     def subscribe(self, cover: Cover, owner: Owner) -> None:
         self._matching.subscribe(cover, owner)
 
@@ -158,9 +165,16 @@ MATCHING: Mapping[str, Callable[[Trees], Matching]] = {
     "table": lambda trees: TableMatching(),
 }
 
-FORWARDING: Mapping[str, Callable[[Methods, Trees], Forwarding]] = {
-    "prefix": lambda methods, trees: Forwarder(trees),
-    "rematch": lambda methods, trees: Rematch(MATCHING[methods.matching](trees)),
+
+class MakeForwarding(Protocol):
+    """Makes a broker's forwarding; one that goes on from what it had stored, if that is given."""
+
+    def __call__(self, methods: Methods, trees: Trees, stored: Sequence[memoryview] = ()) -> Forwarding: ...
+
+
+FORWARDING: Mapping[str, MakeForwarding] = {
+    "prefix": lambda methods, trees, stored=(): Forwarder(trees, stored),
+    "rematch": lambda methods, trees, stored=(): Rematch(MATCHING[methods.matching](trees)),
 }
 
 DISSEMINATION: Mapping[str, Callable[[], Dissemination]] = {"simple": Simple}

@@ -5,8 +5,9 @@ the event if its filter has no residual or the residual is true; a doubtful one 
 matches. `paper` delivery checks nothing: it shows what prefix forwarding alone lets through.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from branchline.routing.codes import Rejection
 from branchline.routing.compiling import Compiled
@@ -25,9 +26,15 @@ class Owed:
     """Filters that were evaluated on the event."""
 
 
+class Filters(Protocol):
+    """The filters of owners."""
+
+    def __getitem__(self, owner: Owner, /) -> Compiled: ...
+
+
 def decide(
     found: Found,
-    filters: Mapping[Owner, Compiled],
+    filters: Filters,
     event: Event,
     *,
     paper: bool = False,

@@ -12,12 +12,14 @@ Cost: of `enter`, the match; of `find`, a look-up for each entry of the prefix a
 when everybody that is looked for was found.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from branchline.routing.covers import Cover
 from branchline.routing.event import Event
 from branchline.routing.prefix.places import Owner, Places
+from branchline.routing.prefix.stored_places import StoredPlaces, pack_places
 from branchline.routing.prefix.trees import PartPrefix, Prefix, Trees
 from branchline.routing.prefix.updates import part_of
 
@@ -47,10 +49,18 @@ class Wanted(Protocol):
 class Forwarder:
     """One broker's places in the trees."""
 
-    def __init__(self, trees: Trees | None = None) -> None:
+    def __init__(self, trees: Trees | None = None, stored: Sequence[memoryview] = ()) -> None:
+        """Nobody's places, or those that were stored. May raise UnreadableTree."""
         self.trees = trees or Trees()
-        self.places = [Places(vocabulary) for vocabulary in self.trees.vocabularies]
+        self.places = [
+            Places(vocabulary, StoredPlaces(stored[part]) if stored else None)
+            for part, vocabulary in enumerate(self.trees.vocabularies)
+        ]
         self.trees.listen(lambda part, changes: self.places[part].changed(changes))
+
+    def stored(self) -> list[bytes]:
+        """The places as bytes, one for each part."""
+        return [pack_places(places.rows(), places.stored) for places in self.places]
 
     def subscribe(self, cover: Cover, owner: Owner) -> None:
         """The owner is interested in what the cover holds for."""

@@ -1,5 +1,7 @@
 """How a stored tree lies in its bytes: a head, a directory, and sections that can be read where they are.
 
+What else is stored beside a tree (`Kind`) lies in the same way.
+
     head         magic, format version, byte order, how many sections; CRC-32 of all that follows it; the
                  number of bytes in all, the digest of the tree, living nodes, oldest version that is kept
     directory    for each section the code of its type and how many cells it has
@@ -16,11 +18,11 @@ import sys
 import zlib
 from array import array
 from collections.abc import Iterable, Mapping
+from enum import Enum
 from typing import NamedTuple
 
 FORMAT_VERSION = 1
 
-_MAGIC = b"BLrt"
 _ORDER = {"little": 0, "big": 1}[sys.byteorder]
 _HEAD = struct.Struct("<4sBBHI")
 _FACTS = struct.Struct("<Q16sQQ")
@@ -31,6 +33,15 @@ _SMALL_MAX = 2**31 - 1
 
 class UnreadableTree(Exception):
     """These bytes are not a tree that was stored, or no longer."""
+
+
+class Kind(Enum):
+    """What is stored, by the bytes that it begins with."""
+
+    TREE = b"BLrt"
+    VOCABULARY = b"BLvo"
+    PLACES = b"BLpl"
+    TABLE = b"BLta"
 
 
 class Facts(NamedTuple):
@@ -48,7 +59,7 @@ def numbers(values: Iterable[int]) -> "array[int]":
     return array("i", wide) if fits else wide
 
 
-def write(facts: Facts, sections: Mapping[str, "array[int] | bytes"]) -> bytes:
+def write(facts: Facts, sections: Mapping[str, "array[int] | bytes"], kind: Kind = Kind.TREE) -> bytes:
     """The bytes of a stored tree. Sections are known by their order, so their names are not written."""
     directory = b""
     body = bytearray()
@@ -66,17 +77,19 @@ def write(facts: Facts, sections: Mapping[str, "array[int] | bytes"]) -> bytes:
             body,
         )
     )
-    return _HEAD.pack(_MAGIC, FORMAT_VERSION, _ORDER, len(sections), zlib.crc32(checked)) + checked
+    return _HEAD.pack(kind.value, FORMAT_VERSION, _ORDER, len(sections), zlib.crc32(checked)) + checked
 
 
-def read(data: memoryview, names: Iterable[str]) -> tuple[Facts, dict[str, memoryview]]:
+def read(
+    data: memoryview, names: Iterable[str], kind: Kind = Kind.TREE
+) -> tuple[Facts, dict[str, memoryview]]:
     """The facts, and the sections under their names, as they lie in the buffer."""
     names = tuple(names)
     data = data.cast("B")
     if len(data) < _HEAD.size + _FACTS.size:
         raise UnreadableTree(f"{len(data)} bytes are no stored tree")
     magic, version, order, count, checksum = _HEAD.unpack_from(data)
-    if magic != _MAGIC:
+    if magic != kind.value:
         raise UnreadableTree("the bytes are no stored tree: they begin with something else")
     if version != FORMAT_VERSION:
         raise UnreadableTree(f"the tree is stored in format {version}; this reads format {FORMAT_VERSION}")

@@ -16,23 +16,25 @@ A filter stands once however many have it; they are counted, so that one who lea
 Places that hold now and those that have ended stand apart, so that an event of the newest version looks only
 at the former.
 
+Places that were stored (`stored_places.py`) are read where they lie. A filter that a change concerns is taken
+from there first, with its owners and all its places; from then on it stands here like any other.
+
 Cost: a filter descends once for each version kept when it comes, and once more for each update that concerns
 it. Finding is O(places found), forgetting O(places forgotten).
 """
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TypeAlias
 
 from branchline.routing.describing import describe_filter
 from branchline.routing.filters import Filter
+from branchline.routing.prefix.stored_places import Owner, PlacesRow, StoredPlaces
 from branchline.routing.prefix.tree import ALIVE
 from branchline.routing.prefix.vocabulary import Changes, Vocabulary, Where
 
-Owner: TypeAlias = Hashable
-"""Whoever is interested: a home, a neighbour, a subscription."""
+__all__ = ["Owner", "Places"]
 
 
 @dataclass(slots=True, eq=False)
@@ -55,8 +57,10 @@ class _Stand:
 class Places:
     """The places of a broker's filters in one part."""
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: Vocabulary, stored: StoredPlaces | None = None) -> None:
         self._vocabulary = vocabulary
+        self._stored = stored
+        """What has not been taken from there yet stands as it was stored."""
         self._owners: dict[Filter, Counter[Owner]] = {}
         self._stands: dict[Filter, list[_Stand]] = {}
         self._at: dict[Where, set[_Stand]] = {}
@@ -69,10 +73,11 @@ class Places:
 
     def __len__(self) -> int:
         """How many distinct filters stand here."""
-        return len(self._owners)
+        return len(self._owners) + (0 if self._stored is None else self._stored.left())
 
     def add(self, filter_: Filter, owner: Owner) -> None:
         """Somebody is interested, once more."""
+        self._take(filter_)
         owners = self._owners.setdefault(filter_, Counter())
         owners[owner] += 1
         if filter_ not in self._stands:
@@ -82,6 +87,7 @@ class Places:
 
     def remove(self, filter_: Filter, owner: Owner) -> None:
         """Somebody is interested once less; who is not interested at all any more is forgotten."""
+        self._take(filter_)
         owners = self._owners[filter_]
         owners[owner] -= 1
         if owners[owner]:
@@ -96,6 +102,7 @@ class Places:
     def changed(self, changes: Changes) -> None:
         """The vocabulary has gone on to a version: give places in it to the filters that it concerns."""
         clocks = self._vocabulary.clocks()
+        self._take_concerned(changes, clocks[0])
         if changes.everything:
             for known in (self._at, self._past, self._ended, self._outstanding):
                 known.clear()
@@ -111,17 +118,31 @@ class Places:
 
     def find(self, where: Where, clock: int) -> Iterator[tuple[Filter, bool]]:
         """The filters that stand there at the clock, and whether exactly."""
-        return ((stand.filter, stand.exact) for stand in self._standing(where, clock))
+        for stand in self._standing(where, clock):
+            yield stand.filter, stand.exact
+        if self._stored is not None:
+            for row, exact in self._stored.standing(where, clock):
+                yield self._stored.filter(row), exact
 
     def interested(self, where: Where, clock: int) -> Iterator[tuple[Collection[Owner], bool]]:
         """The owners of each filter that stands there at the clock, and whether it does exactly."""
-        return ((stand.owners, stand.exact) for stand in self._standing(where, clock))
+        for stand in self._at.get(where, ()):
+            if stand.since <= clock:
+                yield stand.owners, stand.exact
+        for stand in self._past.get(where, ()) if clock < self._vocabulary.version.clock else ():
+            if stand.since <= clock < stand.until:
+                yield stand.owners, stand.exact
+        if self._stored is not None:
+            for row, exact in self._stored.standing(where, clock):
+                yield self._stored.owners(row), exact
 
     def owners(self, filter_: Filter) -> Iterator[Owner]:
+        self._take(filter_)
         return iter(self._owners[filter_])
 
     def describe(self) -> str:
         """The filters for people, each with its places now."""
+        self._take_all()
         now = self._vocabulary.version.clock
         lines = []
         for filter_, stands in self._stands.items():
@@ -129,6 +150,55 @@ class Places:
             places = [str(stand) for stand in sorted(present, key=attrgetter("where"))]
             lines.append(f"{describe_filter(filter_)}: {', '.join(places)}")
         return "\n".join(sorted(lines))
+
+    def rows(self) -> Iterator[PlacesRow]:
+        """What there is to store of each filter."""
+        for filter_, owners in self._owners.items():
+            stands = [(each.where, each.exact, each.since, each.until) for each in self._stands[filter_]]
+            yield filter_, owners, stands
+
+    @property
+    def stored(self) -> StoredPlaces | None:
+        """What these places have gone on from, for storing."""
+        return self._stored
+
+    def _take(self, filter_: Filter) -> None:
+        """Take a filter from what was stored, if it is still there."""
+        row = None if self._stored is None or filter_ in self._owners else self._stored.find(filter_)
+        if row is not None:
+            self._take_row(row, filter_)
+
+    def _take_row(self, row: int, filter_: Filter | None = None) -> None:
+        assert self._stored is not None
+        filter_ = self._stored.filter(row) if filter_ is None else filter_
+        owners, stands = self._stored.take(row)
+        self._owners[filter_] = Counter(owners)
+        self._stands[filter_] = [_Stand(filter_, self._owners[filter_], *stand) for stand in stands]
+        for stand in self._stands[filter_]:
+            if stand.until == ALIVE:
+                self._at.setdefault(stand.where, set()).add(stand)
+                if not stand.exact:
+                    self._outstanding.add(filter_)
+            else:
+                self._past.setdefault(stand.where, set()).add(stand)
+                self._ended.setdefault(stand.until, []).append(stand)
+
+    def _take_all(self) -> None:
+        for row in [] if self._stored is None else self._stored.rows():
+            self._take_row(row)
+
+    def _take_concerned(self, changes: Changes, oldest: int) -> None:
+        """Take what a version of the vocabulary concerns, and what it makes forget."""
+        if self._stored is None:
+            return
+        if changes.everything:
+            self._take_all()
+            self._stored = None
+            return
+        for filter_ in changes.filters:
+            self._take(filter_)
+        for row in self._stored.concerned(changes.nodes, oldest):
+            self._take_row(row)
 
     def _stand(self, filter_: Filter, clock: int) -> None:
         """Give the filter its places from this clock on, which is the highest that it has any in."""

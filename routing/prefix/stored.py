@@ -41,6 +41,8 @@ nodes or groups, so that each run ends where the next one begins.
 
 DECODED_MAX = 65_536
 """Constraints that are kept decoded; of those that a bisection meets most are met again."""
+LOOK_UPS = 4
+"""How often each start is looked up, on average, before they are all kept."""
 CHILDREN_MAX = 16_384
 """Nodes whose children are kept as they were last asked for."""
 
@@ -124,19 +126,28 @@ class Constraints:
 
 
 class LookedUp:
-    """The starts of siblings, each looked up when it is asked for, so that there is nothing to keep."""
+    """The starts of siblings, each looked up when it is asked for, so that there is nothing to keep.
 
-    __slots__ = ("_children", "_constraints", "_edges")
+    Siblings that are asked often get a list of them instead, unless they may change.
+    """
+
+    __slots__ = ("_asked", "_children", "_constraints", "_edges", "siblings")
 
     def __init__(self, edges: list[int] | memoryview, children: Column, constraints: Constraints) -> None:
         self._edges = edges
         self._children = children
         self._constraints = constraints
+        self._asked = 0 if isinstance(edges, list) else LOOK_UPS * len(edges)
+        """How often they may be asked before."""
+        self.siblings: Siblings | None = None
 
     def __len__(self) -> int:
         return len(self._edges)
 
     def __getitem__(self, place: int) -> Any:
+        self._asked -= 1
+        if not self._asked and self.siblings is not None:
+            self.siblings.starts = list(self)
         constraint = self._constraints[self._children[self._edges[place]]]
         assert constraint is not None
         return start(constraint)
@@ -197,7 +208,10 @@ class Stored:
         return edges[place] if place < len(edges) and self._numbers[edges[place]] == number else None
 
     def _siblings(self, edges: list[int] | memoryview) -> Siblings:
-        return Siblings(edges, LookedUp(edges, self.columns["child"], self.constraints))
+        starts = LookedUp(edges, self.columns["child"], self.constraints)
+        siblings = Siblings(edges, starts)
+        starts.siblings = siblings
+        return siblings
 
 
 def _read_kins(data: memoryview) -> list[Kin]:

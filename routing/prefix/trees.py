@@ -6,13 +6,13 @@ matches an event's content against all parts, which is the only content match in
 tree. `follow` leads along a part's prefix, whoever made it, without looking at the event.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from branchline.routing.describing import describe_constraint, describe_filter
 from branchline.routing.event import Event
 from branchline.routing.prefix.beside import Beside
-from branchline.routing.prefix.edges import ROOT
+from branchline.routing.prefix.edges import ALIVE, ROOT
 from branchline.routing.prefix.matching import Entries, follow, match
 from branchline.routing.prefix.updates import Snapshot, Update, Version
 from branchline.routing.prefix.vocabulary import KEPT_VERSIONS, Changes, Fit, Vocabulary
@@ -53,13 +53,30 @@ UNMATCHED = Prefix(())
 class Trees:
     """The parts, and who is to hear of their changes."""
 
-    def __init__(self, parts: int = 1, height: int | None = None, keep: int = KEPT_VERSIONS) -> None:
+    def __init__(
+        self,
+        parts: int = 1,
+        height: int | None = None,
+        keep: int = KEPT_VERSIONS,
+        stored: Sequence[memoryview] = (),
+    ) -> None:
+        """Empty trees, or those that were stored. May raise UnreadableTree."""
         self._height = height
-        self.vocabularies = [Vocabulary(part, keep) for part in range(parts)]
-        self._beside = [Beside() for _ in range(parts)]
+        self.vocabularies = [
+            Vocabulary.opened(part, keep, *stored[2 * part : 2 * part + 2])
+            if stored
+            else Vocabulary(part, keep)
+            for part in range(parts)
+        ]
+        self._beside: list[Beside | None] = [None if stored else Beside() for _ in range(parts)]
+        """None where the filters beside a stored tree have not been asked for yet."""
         self._listeners: list[Callable[[int, Changes], None]] = []
         self._followed: dict[tuple[int, PartPrefix], list[tuple[int, int]] | None] = {}
         """Where prefixes led, for the other brokers that share these trees and that an event passes next."""
+
+    def stored(self) -> list[bytes]:
+        """The parts as bytes, two for each."""
+        return [data for vocabulary in self.vocabularies for data in vocabulary.stored()]
 
     def listen(self, listener: Callable[[int, Changes], None]) -> None:
         """From now on, call this when a part has changed."""
@@ -84,8 +101,11 @@ class Trees:
             yield from vocabulary.told()
 
     def beside(self) -> list[int]:
-        """How many filters each part has beside its tree."""
-        return [len(each) for each in self._beside]
+        """How many filters each part has beside its tree; of a stored one, in all versions that are kept."""
+        return [
+            len(vocabulary.numbered if filed is None else filed)
+            for vocabulary, filed in zip(self.vocabularies, self._beside, strict=True)
+        ]
 
     def enter(self, event: Event) -> Prefix:
         """The one content match of an event's life."""
@@ -96,7 +116,7 @@ class Trees:
         """Match the event's content against the newest version of one part."""
         vocabulary = self.vocabularies[part]
         entries, cut = match(vocabulary.tree, event, self._height)
-        numbers = self._beside[part].match(event)
+        numbers = self._filed(part).match(event)
         many = len(numbers) > NUMBERS_MAX
         return PartPrefix(vocabulary.version, entries, () if many else tuple(numbers), cut, many)
 
@@ -139,15 +159,23 @@ class Trees:
             if told.many:
                 yield f"part {part} at {version}: more than {NUMBERS_MAX} numbers"
 
+    def _filed(self, part: int) -> Beside:
+        found = self._beside[part]
+        if found is None:
+            found = self._beside[part] = Beside()
+            for number, each in self.vocabularies[part].numbered.items():
+                if each.died == ALIVE:
+                    found.add(number, each.filter)
+        return found
+
     def _file(self, part: int, told: Update | Snapshot, changes: Changes) -> None:
         """Keep the index of the filters beside the tree as of the newest version."""
         if changes.everything:
-            self._beside[part] = Beside()
-            numbered = [(n, each.filter) for n, each in self.vocabularies[part].numbered.items()]
-        else:
+            self._beside[part] = None
+            self._filed(part)
+        elif (beside := self._beside[part]) is not None:
             assert isinstance(told, Update)
             for number in told.unnumbered:
-                self._beside[part].remove(number)
-            numbered = list(told.numbered)
-        for number, filter_ in numbered:
-            self._beside[part].add(number, filter_)
+                beside.remove(number)
+            for number, filter_ in told.numbered:
+                beside.add(number, filter_)

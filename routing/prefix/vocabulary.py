@@ -4,6 +4,9 @@ An update fits if it follows the newest version, in the same life of the optimiz
 and after that it says. One that does not is refused, and so is every later one until a whole snapshot comes;
 until then the broker matches events of versions that it does not have afresh. A snapshot of a later version
 replaces the tree, and all earlier versions are gone with it.
+
+A vocabulary that was stored is opened where it lies: its tree, and, once they are asked for, the filters
+beside it (`stored_vocabulary.py`).
 """
 
 from collections.abc import Collection, Iterator
@@ -16,6 +19,14 @@ from typing import TypeAlias
 from branchline.routing.describing import describe_filter
 from branchline.routing.filters import Filter
 from branchline.routing.prefix.inserting import descend
+from branchline.routing.prefix.stored_vocabulary import (
+    Kept,
+    Numbered,
+    StoredVocabulary,
+    VocabularyParts,
+    pack_vocabulary,
+)
+from branchline.routing.prefix.storing import load, pack
 from branchline.routing.prefix.tree import ALIVE, Edge, Tree, View, describe_tree, edge_hash
 from branchline.routing.prefix.updates import (
     NO_VERSION,
@@ -44,18 +55,6 @@ class Fit(Enum):
     INCOMPLETE = "further pieces are to come"
 
 
-@dataclass(slots=True)
-class Numbered:
-    """A filter beside the tree, and the clocks between which its number stands for it."""
-
-    filter: Filter
-    born: int
-    died: int = ALIVE
-
-    def lived(self, clock: int) -> bool:
-        return self.born <= clock < self.died
-
-
 @dataclass(frozen=True, slots=True)
 class Changes:
     """What an update has done to places: the nodes that left an edge, and the filters that got a number or
@@ -74,7 +73,9 @@ class Vocabulary:
         self.part = part
         self.version = NO_VERSION
         self.tree = Tree()
-        self.numbered: dict[int, Numbered] = {}
+        self._numbered: dict[int, Numbered] = {}
+        self._stored: StoredVocabulary | None = None
+        """Where the filters beside the tree lie until one is asked for."""
         self._keep = keep
         self._oldest = 0
         self._numbers: dict[Filter, list[int]] = {}
@@ -83,9 +84,44 @@ class Vocabulary:
         self._digest_beside = 0
         self._views: dict[int, View] = {}
         self._pieces: dict[int, Snapshot] = {}
-        self._updates: list[Update] = []
+        self._updates: list[Kept] = []
         """Those that led from the oldest version that is kept to the newest."""
         self._standing: dict[int, dict[Filter, dict[Where, bool]]] = {}
+
+    @classmethod
+    def opened(cls, part: int, keep: int, tree: memoryview, rest: memoryview) -> "Vocabulary":
+        """One that was stored, read from the buffers for as long as it lives. May raise UnreadableTree."""
+        stored = StoredVocabulary(rest)
+        made = cls(part, keep)
+        made.version, made._oldest, made.tree = stored.version, stored.oldest, load(tree)
+        made._digest_beside = stored.digest_beside
+        made._updates, made._pieces = stored.updates(), stored.pieces()
+        made._stored = stored if stored else None
+        return made
+
+    def stored(self) -> tuple[bytes, bytes]:
+        """The tree and all the rest, as bytes."""
+        parts = VocabularyParts(
+            self.version,
+            self._oldest,
+            self._digest_beside,
+            list(self.numbered.items()),
+            self._updates,
+            list(self._pieces.values()),
+        )
+        return pack(self.tree), pack_vocabulary(parts)
+
+    @property
+    def numbered(self) -> dict[int, Numbered]:
+        """The filters that are or were beside the tree, in a version that is kept, by their numbers."""
+        if self._stored is not None:
+            stored, self._stored = self._stored, None
+            for number, each in stored.numbered():
+                self._numbered[number] = each
+                self._numbers.setdefault(each.filter, []).append(number)
+                if each.died != ALIVE:
+                    self._ended.setdefault(each.died, []).append(number)
+        return self._numbered
 
     def clocks(self) -> range:
         """The clocks of the versions that can be asked for, of this life of the optimizer."""
@@ -114,8 +150,9 @@ class Vocabulary:
 
     def number_of(self, filter_: Filter, clock: int) -> int | None:
         """The number that the filter had beside the tree at a clock, None if it had none."""
+        numbered = self.numbered
         for number in self._numbers.get(filter_, ()):
-            if self.numbered[number].lived(clock):
+            if numbered[number].lived(clock):
                 return number
         return None
 
@@ -151,7 +188,7 @@ class Vocabulary:
             numbered = [(n, each.filter) for n, each in self.numbered.items() if each.lived(clock)]
             digest = reduce(xor, map(edge_hash, edges), digest_of_numbered(numbered))
             told += in_pieces(self.part, version, digest, edges, numbered, max(len(edges), 1) + len(numbered))
-        return [*told, *self._updates, *self._pieces.values()]
+        return [*told, *(kept.update() for kept in self._updates), *self._pieces.values()]
 
     def apply(self, update: Update) -> tuple[Fit, Changes]:
         """Go on to the next version, if the update is that."""
@@ -173,7 +210,7 @@ class Vocabulary:
         self._hang(update.born, version.clock)
         renamed = self._renumber(update, version.clock)
         self.version = version
-        self._updates.append(update)
+        self._updates.append(Kept(version.clock, update))
         self._forget(max(self._oldest, version.clock - self._keep + 1))
         return Fit.APPLIED, Changes(frozenset(moved), frozenset(renamed))
 
@@ -199,7 +236,8 @@ class Vocabulary:
         fresh._hang(edges, clock)
         fresh._number(numbered, clock)
         self.version, self.tree, self._oldest, self._views = piece.version, fresh.tree, clock, {}
-        self.numbered, self._numbers, self._ended = fresh.numbered, fresh._numbers, {}
+        self._numbered, self._numbers, self._ended = fresh._numbered, fresh._numbers, {}
+        self._stored = None
         self._digest_beside = fresh._digest_beside
         self._updates, self._standing = [], {}
         return Fit.APPLIED, Changes(everything=True)
@@ -248,8 +286,9 @@ class Vocabulary:
 
     def _number(self, numbered: Collection[tuple[int, Filter]], clock: int) -> None:
         self._digest_beside ^= digest_of_numbered(numbered)
+        known = self.numbered
         for number, each in numbered:
-            self.numbered[number] = Numbered(each, clock)
+            known[number] = Numbered(each, clock)
             self._numbers.setdefault(each, []).append(number)
 
     def _renumber(self, update: Update, clock: int) -> list[Filter]:
@@ -267,10 +306,11 @@ class Vocabulary:
         self.tree.forget(oldest)
         self._views = {clock: view for clock, view in self._views.items() if clock >= oldest}
         self._standing = {clock: known for clock, known in self._standing.items() if clock >= oldest}
-        self._updates = [update for update in self._updates if update.version.clock > oldest]
+        self._updates = [kept for kept in self._updates if kept.clock > oldest]
+        numbered = self.numbered
         for clock in [clock for clock in self._ended if clock <= oldest]:
             for number in self._ended.pop(clock):
-                filter_ = self.numbered.pop(number).filter
+                filter_ = numbered.pop(number).filter
                 self._numbers[filter_].remove(number)
                 if not self._numbers[filter_]:
                     del self._numbers[filter_]

@@ -52,3 +52,15 @@ def test_a_cap_that_is_hit_is_said() -> None:
     assert done.exit_code == 0, done.output
     assert "equalities: stopped at" in done.stderr and "--nodes-cap 30" in done.stderr
     assert "nodes_per_filter" in done.stdout and "growth" not in done.stdout
+
+
+def test_a_cold_worker_is_measured() -> None:
+    """Each workload's filters can be written as texts; an image has them all, and opening it is measured."""
+    for workload in ("equalities", "ranges", "words", "mixed"):
+        arguments = ["bench", "cold", "--filters", "10", "--filters", "20", "--workload", workload, "--json"]
+        done = CliRunner().invoke(main, arguments)
+        assert done.exit_code == 0, done.output
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        assert [row["filters"] for row in rows] == [10, 20]
+        assert all(row["open_ms"] > 0 and row["image_mb"] >= 0 and "cold_batch_ms" in row for row in rows)
+        assert [("growth" in row) for row in rows] == [False, True]
