@@ -31,6 +31,8 @@ class SubscriptionTable:
         self._ended: dict[Identity, Ended] = {}
         self._homes: dict[str, Counter[str]] = {}
         """For each subscriber, how many subscriptions it has at which homes."""
+        self._of: dict[str, set[Identity]] = {}
+        """For each subscriber, all that is known of it, ended ones too."""
         for change in changes:
             self.apply(change)
 
@@ -50,6 +52,11 @@ class SubscriptionTable:
     def homes(self, subscriber: str) -> Counter[str]:
         """At which homes the subscriber has subscriptions, and how many."""
         return self._homes.get(subscriber, Counter())
+
+    def of(self, subscriber: str) -> list[Subscribed | Ended]:
+        """What is known of a subscriber's subscriptions, sorted by identity."""
+        known = map(self.find, sorted(self._of.get(subscriber, ())))
+        return [change for change in known if change is not None]
 
     def changes(self) -> Iterator[Subscribed | Ended]:
         """Changes that build an equal table: what a snapshot holds."""
@@ -71,6 +78,7 @@ class SubscriptionTable:
         if isinstance(change, Ended):
             self._drop(change.identity)
             self._ended[change.identity] = change
+            self._of.setdefault(change.identity.subscriber, set()).add(change.identity)
             return True
         compiled = compile_filter(change.spelling, change.filter)
         if isinstance(compiled, Rejection):
@@ -78,6 +86,7 @@ class SubscriptionTable:
         self._drop(change.identity)
         self._in_force[change.identity] = Subscription(change, compiled)
         self._homes.setdefault(change.identity.subscriber, Counter())[change.identity.home] += 1
+        self._of.setdefault(change.identity.subscriber, set()).add(change.identity)
         return True
 
     def forgettable(self, now_ms: int) -> list[Forgotten]:
@@ -101,6 +110,10 @@ class SubscriptionTable:
         return "\n".join(sorted(lines))
 
     def _drop(self, identity: Identity) -> None:
+        known = self._of.get(identity.subscriber, set())
+        known.discard(identity)
+        if not known:
+            self._of.pop(identity.subscriber, None)
         self._ended.pop(identity, None)
         if self._in_force.pop(identity, None) is not None:
             homes = self._homes[identity.subscriber]
