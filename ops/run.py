@@ -19,6 +19,7 @@ from branchline.kafka.home import Home
 from branchline.kafka.jars import Jars, ensure_jars
 from branchline.kafka.java import find_java
 from branchline.kafka.topics import check_name
+from branchline.ops.durations import duration_ms
 from branchline.ops.output import emit, say
 from branchline.ops.overlay import SMALL_MOST, read_topology, small_overlay
 from branchline.ops.running import claim
@@ -28,6 +29,11 @@ from branchline.ops.settings import (
     CLUSTER,
     MASTER,
     MAX_EVENTS,
+    MAX_SUBSCRIPTIONS,
+    OUT_PARTITIONS,
+    OUT_REPLICATION,
+    OUT_RETENTION,
+    REMOVE_AFTER,
     SHARDS,
     TOPOLOGY,
     cluster_options,
@@ -52,6 +58,11 @@ def job_options(command: Any) -> Any:
     for setting, kind in (
         (MASTER, None),
         (CHECKPOINT, None),
+        (REMOVE_AFTER, duration_ms),
+        (OUT_RETENTION, duration_ms),
+        (OUT_REPLICATION, int),
+        (OUT_PARTITIONS, int),
+        (MAX_SUBSCRIPTIONS, int),
         (MAX_EVENTS, int),
         (SHARDS, int),
         (CLUSTER, None),
@@ -227,9 +238,15 @@ def _config(
     cluster: str,
     shards: int,
     max_events_per_batch: int,
+    max_subscriptions: int,
+    out_partitions: int,
+    out_replication: int | None,
+    out_retention: int,
+    remove_topics_after: int | None,
     checkpoint: str | None,
 ) -> "RouterConfig":
     """What the job is told, but for the cluster: what is wrong is refused before anything is started."""
+    from branchline.streaming.out_topics import OutTopics
     from branchline.streaming.router import RouterConfig
 
     make_topics(namespace)
@@ -242,6 +259,8 @@ def _config(
         max_events_per_batch,
         read_topology(topology) if isinstance(topology, Path) else topology,
         cluster,
+        max_subscriptions,
+        OutTopics(out_partitions, out_replication, out_retention, remove_topics_after),
     )
 
 

@@ -4,7 +4,8 @@ A batch that fails, because Kafka went away or a worker died, fails the query; i
 checkpoint, after a pause that grows. What can never go well (state of another layout, failure after failure
 without one batch done) ends the job with an error that says what to do. Once a second at most, and now and
 then when idle, the job writes what it did to `stats`, from which `branchline status` reads. An idle query
-runs no batch; so when a lease may be over, the job asks for one with a tick on `control`.
+runs no batch; so when a lease or the time of a topic may be over, the job asks for one with a tick on
+`control`.
 """
 
 import contextlib
@@ -40,7 +41,7 @@ FAILURES_MOST = 10
 """Failures in a row, without a batch done in between, after which the job gives up."""
 
 TICK_EVERY_S = 10.0
-"""How often, at most, a batch is asked for because a lease may be over."""
+"""How often, at most, a batch is asked for because a lease or the time of a topic may be over."""
 
 STOP_DEADLINE_S = 15.0
 """How long a stop waits for the batch in progress."""
@@ -72,7 +73,8 @@ class RouterJob:
         """The next offset of each partition that the query reads, by topic."""
         self._told = (0.0, "", -1)
         self._due_ms: int | None = 0
-        """When a lease may be over next. Until the leading shard has said so, it may be at once."""
+        """When a lease, or a topic's time, may be over next. Until the leading shard has said so, it may be
+        at once."""
         self._ticked_s = time.monotonic()
         self._started: Event | None = None
 
@@ -170,7 +172,7 @@ class RouterJob:
             self._counts.update(counts)
 
     def _tick(self) -> None:
-        """Ask for a batch if a lease may be over, however quiet it is."""
+        """Ask for a batch if a lease, or a topic's time, may be over, however quiet it is."""
         due = self._due_ms is not None and time.time() * 1000 >= self._due_ms
         if due and time.monotonic() - self._ticked_s >= TICK_EVERY_S:
             self._ticked_s = time.monotonic()
