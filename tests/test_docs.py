@@ -104,7 +104,10 @@ def test_every_status_is_documented() -> None:
 
 def test_every_count_is_documented() -> None:
     """The table of counts has exactly those that a job adds up: a shard's, and the sink's own."""
-    assert table("count").keys() == {*count(Intake(), Outputs(), leads=True), "diverted"}
+    assert table("count").keys() == {
+        *count(Intake(), Outputs(), leads=True),
+        *("diverted", "removed", "not_removed"),
+    }
 
 
 def test_every_header_of_a_dead_letter_is_documented() -> None:
