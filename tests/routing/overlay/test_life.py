@@ -14,7 +14,7 @@ from overlay_hands import NOW_MS, Hands, Plain, line, refusal, statuses
 
 from branchline.routing.codes import Code
 from branchline.routing.control import Ended, Operation, Request, Status, Subscribed
-from branchline.routing.limits import ENDED_REMEMBERED_MS, SUBSCRIPTIONS_PER_SUBSCRIBER
+from branchline.routing.limits import ENDED_REMEMBERED_MS, LEASE_MIN_MS, SUBSCRIPTIONS_PER_SUBSCRIBER
 from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.facts import Limited
 from branchline.routing.overlay.topology import founded, link
@@ -392,6 +392,21 @@ def test_a_vacancy_outlives_the_memory_of_its_ends() -> None:
     run.now_ms += 1
     outputs = run.call()
     assert (outputs.removed, outputs.due_ms) == (["ann"], None)
+
+
+def test_a_topic_goes_after_a_lease_that_nobody_renewed() -> None:
+    """An expiry is an end like any other; its time, not that of the lease, is what counts."""
+    hands = Hands(line("a"))
+    hands.at["a"] = [Shard(replace(alone(HOME), remove_after_ms=AFTER_MS), 0)]
+    hands.call("a", replace(subscribe(), lease_ms=LEASE_MIN_MS))
+    hands.now_ms += LEASE_MIN_MS + 5
+    assert hands.call("a").due_ms is None, "it is told to expire, and still stands"
+    hands.settle()
+    hands.now_ms += AFTER_MS - 1
+    outputs = hands.call("a")
+    assert (outputs.removed, outputs.due_ms) == ([], hands.now_ms + 1)
+    hands.now_ms += 1
+    assert hands.call("a").removed == ["ann"]
 
 
 def test_without_the_setting_no_topic_is_removed_but_it_may_be_set_later() -> None:
