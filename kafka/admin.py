@@ -1,6 +1,7 @@
 """Making and checking topics."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException
@@ -19,6 +20,9 @@ from branchline.kafka.topics import OUT, RT_UPDATES, TopicKind
 
 REQUEST_TIMEOUT_S = 15.0
 """For one administrative request."""
+
+REMOVED_CHECK_S = 0.05
+"""How often a topic that is being removed is looked for."""
 
 
 _NO_ANSWER = {
@@ -66,15 +70,20 @@ def _unreachable(cluster: Cluster, reason: KafkaError) -> ClusterUnreachable:
     )
 
 
-def create_topics(cluster: Cluster, wanted: Mapping[str, TopicKind]) -> dict[str, str]:
-    """Make the topics that are missing; returns what failed, with the reason. Others stay as they are."""
+def create_topics(
+    cluster: Cluster, wanted: Mapping[str, TopicKind], *, removed_lately: bool = False
+) -> dict[str, str]:
+    """Make the topics that are missing; returns what failed, with the reason. Others stay as they are.
+
+    If some may have been removed lately, those that seem to be there are asked for too: a server's list may
+    be old, and whoever makes topics knows better.
+    """
     admin = cluster.admin()
     existing = _list(cluster, admin, REQUEST_TIMEOUT_S)
-    # A replication factor of -1 takes the cluster's own default.
     missing = [
-        NewTopic(name, kind.partitions, -1, config=kind.config())
+        NewTopic(name, kind.partitions, kind.replication, config=kind.config())
         for name, kind in wanted.items()
-        if name not in existing
+        if removed_lately or name not in existing
     ]
     failed = {}
     if missing:
@@ -85,9 +94,34 @@ def create_topics(cluster: Cluster, wanted: Mapping[str, TopicKind]) -> dict[str
                 reason: KafkaError = error.args[0]
                 if reason.code() in _NO_ANSWER:
                     raise _unreachable(cluster, reason) from None
-                # Somebody else may have been faster: just what was wanted.
-                if reason.code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                # Somebody else may have been faster: just what was wanted. And who may not make topics can
+                # still use those that are there.
+                if reason.code() != KafkaError.TOPIC_ALREADY_EXISTS and name not in existing:
                     failed[name] = reason.str()
+    return failed
+
+
+def remove_topics(cluster: Cluster, names: Collection[str]) -> dict[str, str]:
+    """Remove the topics that are there, and return when they are gone; what failed, with the reason."""
+    admin = cluster.admin()
+    failed = {}
+    for name, future in admin.delete_topics(
+        sorted(names), operation_timeout=REQUEST_TIMEOUT_S, request_timeout=REQUEST_TIMEOUT_S
+    ).items():
+        try:
+            future.result()
+        except KafkaException as error:
+            reason: KafkaError = error.args[0]
+            if reason.code() in _NO_ANSWER:
+                raise _unreachable(cluster, reason) from None
+            if reason.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                failed[name] = reason.str()
+    # Decided is not done: whoever makes one of them anew must not find it there, about to go.
+    deadline = time.monotonic() + REQUEST_TIMEOUT_S
+    while left := (set(names) - failed.keys()) & _list(cluster, admin, REQUEST_TIMEOUT_S).keys():
+        if time.monotonic() > deadline:
+            raise ClusterUnreachable(f"{min(left)} is not gone yet", hint="check the cluster")
+        time.sleep(REMOVED_CHECK_S)
     return failed
 
 
@@ -134,7 +168,8 @@ def differences(cluster: Cluster, wanted: Mapping[str, TopicKind]) -> list[Diffe
         actual = future.result()
         for entry, expected in wanted[resource.name].config().items():
             value = actual[entry].value
-            if value != expected:
+            # How long deliveries are kept is a setting of the job that made the topic.
+            if value != expected and (wanted[resource.name] is not OUT or entry != "retention.ms"):
                 found.append(Difference(resource.name, entry, expected, str(value)))
     return found
 

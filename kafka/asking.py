@@ -69,7 +69,8 @@ def ask(
         deadline = time.monotonic() + timeout_s
         for record in follow(consumer):
             answer = decode_answer(record) if record is not None else None
-            if answer is not None and answer.request in waiting and _settles(answer.status, wait):
+            asked = waiting.get(answer.request) if answer is not None else None
+            if answer is not None and asked is not None and _settles(asked, answer, wait):
                 answers[answer.request] = answer
                 del waiting[answer.request]
                 progress(len(answers))
@@ -79,7 +80,7 @@ def ask(
                 first = next(iter(waiting.values()))
                 raise WaitExpired(
                     f"{len(waiting)} of {len(named)} requests not {wait} after {timeout_s:g} s, "
-                    f"the first for subscriber {first.subscriber!r}, id {first.id!r}",
+                    f"the first for subscriber {first.subscriber!r}, id {first.id or 'all'!r}",
                     hint=f"the requests are written and will be handled; {NO_ROUTER}",
                 )
         return [answers[request.request] for request in named]
@@ -104,10 +105,13 @@ def decode_answer(record: Record) -> Answer | None:
         return None
 
 
-def _settles(status: Status, wait: Status) -> bool:
-    if status is Status.REPLACED:
+def _settles(request: Request, answer: Answer, wait: Status) -> bool:
+    if answer.status is Status.REPLACED:
         return False
-    return status is not Status.ACCEPTED or wait is Status.ACCEPTED
+    # Of the answers to a request for the end of all, the one that names none of them is the last.
+    if request.all and answer.id:
+        return False
+    return answer.status is not Status.ACCEPTED or wait is Status.ACCEPTED
 
 
 def _write(cluster: Cluster, topics: Topics, requests: Sequence[Request]) -> None:

@@ -183,6 +183,11 @@ class Subscriber:
         request = Request(Operation.UNSUBSCRIBE, self.name, check_name("id", id), self._home)
         return self._ask(request, Status.ENDED if wait else None, timeout_s)
 
+    def unsubscribe_all(self, *, wait: bool = True, timeout_s: float = 30.0) -> Answer | None:
+        """End all subscriptions; the answer's note says how many there were."""
+        request = Request(Operation.UNSUBSCRIBE, self.name, "", self._home, all=True)
+        return self._ask(request, Status.ENDED if wait else None, timeout_s)
+
     def events(self, *, from_beginning: bool = True) -> Iterator[Delivered]:
         """Deliveries as they come, without end, repeats dropped."""
         for delivered in self.poll_events(from_beginning=from_beginning):

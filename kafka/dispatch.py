@@ -29,10 +29,12 @@ from branchline.routing.shard import Outputs
 class Step(IntEnum):
     """What to do with a dispatch, in the order in which they come."""
 
-    CREATE = 0
+    REMOVE = 0
+    """Remove the topic, if it is there."""
+    CREATE = 1
     """Make the topic, if it is not there."""
-    WRITE = 1
-    ACK = 2
+    WRITE = 2
+    ACK = 3
     """Write, but only after everything before is safely written."""
 
 
@@ -52,6 +54,8 @@ def dispatch(
     topics: Topics, broker: str, leads: bool, now_ms: int, intake: Intake, outputs: Outputs
 ) -> Iterator[Dispatch]:
     """All that one batch of one shard has to be written."""
+    for subscriber in outputs.removed:
+        yield Dispatch(Step.REMOVE, topics.out(subscriber))
     for subscriber in outputs.subscribers:
         yield Dispatch(Step.CREATE, topics.out(subscriber))
     for neighbour in sorted({each.to for each in outputs.letters if isinstance(each.body, Topology)}):

@@ -72,7 +72,7 @@ _MAX_BYTES = {TOPOLOGY: LETTER_MAX_BYTES, TICK: LETTER_MAX_BYTES, EXPLAIN: EXPLA
 _ASKING = {"version", "op", "subscriber", "id", "home", "request"}
 REQUEST_FIELDS = {
     Operation.SUBSCRIBE: {*_ASKING, "spelling", "filter", "lease_ms"},
-    Operation.UNSUBSCRIBE: _ASKING,
+    Operation.UNSUBSCRIBE: {*_ASKING, "all"},
     Operation.RENEW: {*_ASKING, "lease_ms"},
 }
 PROPOSAL_FIELDS = {"version", "op", "request", "topology"}
@@ -108,7 +108,8 @@ def encode_request(request: Request) -> bytes:
             "version": FORMAT_VERSION,
             "op": request.operation,
             "subscriber": request.subscriber,
-            "id": request.id,
+            "id": None if request.all else request.id,
+            "all": request.all or None,
             "home": request.home,
             "spelling": request.spelling if request.operation is Operation.SUBSCRIBE else None,
             "filter": request.filter if request.operation is Operation.SUBSCRIBE else None,
@@ -171,12 +172,13 @@ def _request(fields: dict[str, Any]) -> Request | BadRequest:
     return Request(
         Operation(fields["op"]),
         fields["subscriber"],
-        fields.get("id", DEFAULT_ID),
+        "" if "all" in fields else fields.get("id", DEFAULT_ID),
         fields.get("home"),
         fields.get("spelling", "sql"),
         fields.get("filter", ""),
         fields.get("request"),
         fields.get("lease_ms"),
+        "all" in fields,
     )
 
 
@@ -325,6 +327,11 @@ def _check_request(fields: dict[str, Any]) -> Rejection | None:
         if part == "lease_ms":
             if type(value) is not int:
                 return Rejection(Code.CONTROL_INVALID, '"lease_ms" must be an integer')
+        elif part == "all":
+            if value is not True:
+                return Rejection(Code.CONTROL_INVALID, '"all" must be true, or left out')
+            if "id" in fields:
+                return Rejection(Code.CONTROL_INVALID, '"all" and "id" exclude each other')
         elif part != "version" and not isinstance(value, str):
             return Rejection(Code.CONTROL_INVALID, f'"{part}" must be a string')
     for part in ("subscriber", "id", "home"):

@@ -40,6 +40,8 @@ class TopicKind:
     partitions: int = 1
     retention_ms: int | None = None
     """Kept by time; None for a topic that is compacted instead."""
+    replication: int = -1
+    """How many copies Kafka keeps; -1 for the cluster's own default."""
 
     def config(self) -> dict[str, str]:
         """The configuration entries that the topic is created with, and that `doctor` checks."""

@@ -18,7 +18,8 @@ from branchline.ops.publish import publish
 from branchline.ops.run import optimizer, router, up
 from branchline.ops.simulation.simulate import simulate
 from branchline.ops.status import status
-from branchline.ops.subscribing import renew, subscribe, subscriptions, unsubscribe
+from branchline.ops.subscribing import renew, subscribe, unsubscribe
+from branchline.ops.subscriptions import subscriptions
 from branchline.ops.topology import topology
 
 EXIT_INTERRUPTED = 130

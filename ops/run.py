@@ -19,6 +19,7 @@ from branchline.kafka.home import Home
 from branchline.kafka.jars import Jars, ensure_jars
 from branchline.kafka.java import find_java
 from branchline.kafka.topics import check_name
+from branchline.ops.durations import duration_ms
 from branchline.ops.optimizer import beside, default_checkpoint, optimizer_config, tree_options
 from branchline.ops.output import emit, say
 from branchline.ops.overlay import SMALL_MOST, read_topology, small_overlay
@@ -29,7 +30,12 @@ from branchline.ops.settings import (
     CLUSTER,
     MASTER,
     MAX_EVENTS,
+    MAX_SUBSCRIPTIONS,
+    OUT_PARTITIONS,
+    OUT_REPLICATION,
+    OUT_RETENTION,
     PARTS,
+    REMOVE_AFTER,
     SHARDS,
     TOPOLOGY,
     cluster_options,
@@ -56,6 +62,11 @@ def job_options(command: Any) -> Any:
         (MASTER, None),
         (CHECKPOINT, None),
         (PARTS, int),
+        (REMOVE_AFTER, duration_ms),
+        (OUT_RETENTION, duration_ms),
+        (OUT_REPLICATION, int),
+        (OUT_PARTITIONS, int),
+        (MAX_SUBSCRIPTIONS, int),
         (MAX_EVENTS, int),
         (SHARDS, int),
         (CLUSTER, None),
@@ -300,11 +311,17 @@ def _config(
     cluster: str,
     shards: int,
     max_events_per_batch: int,
+    max_subscriptions: int,
+    out_partitions: int,
+    out_replication: int | None,
+    out_retention: int,
+    remove_topics_after: int | None,
     checkpoint: str | None,
     parts: int,
     join: bool = False,
 ) -> "RouterConfig":
     """What the job is told, but for the cluster: what is wrong is refused before anything is started."""
+    from branchline.streaming.out_topics import OutTopics
     from branchline.streaming.router import RouterConfig
 
     make_topics(namespace)
@@ -319,6 +336,8 @@ def _config(
         cluster,
         parts,
         join,
+        max_subscriptions,
+        OutTopics(out_partitions, out_replication, out_retention, remove_topics_after),
     )
 
 

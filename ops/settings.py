@@ -50,6 +50,25 @@ SHARDS = Setting("--shards", "BRANCHLINE_SHARDS", "Shards of the router; fixed w
 MAX_EVENTS = Setting(
     "--max-events-per-batch", "BRANCHLINE_MAX_EVENTS_PER_BATCH", "Events a micro-batch takes.", "20000"
 )
+MAX_SUBSCRIPTIONS = Setting(
+    "--max-subscriptions", "BRANCHLINE_MAX_SUBSCRIPTIONS", "Subscriptions a subscriber may have.", "10000"
+)
+OUT_PARTITIONS = Setting(
+    "--out-partitions", "BRANCHLINE_OUT_PARTITIONS", "Partitions that a subscriber's topic is made with.", "1"
+)
+OUT_REPLICATION = Setting(
+    "--out-replication",
+    "BRANCHLINE_OUT_REPLICATION",
+    "Copies of a subscriber's topic. Default: the cluster's own.",
+)
+OUT_RETENTION = Setting(
+    "--out-retention", "BRANCHLINE_OUT_RETENTION", "How long deliveries are kept: 12h, 7d.", "7d"
+)
+REMOVE_AFTER = Setting(
+    "--remove-topics-after",
+    "BRANCHLINE_REMOVE_TOPICS_AFTER",
+    "Remove a subscriber's topic so long after its last subscription has ended: 1h, 30d. Default: never.",
+)
 CHECKPOINT = Setting(
     "--checkpoint", "BRANCHLINE_CHECKPOINT", "Where the router keeps its state. Default: in the home folder."
 )
@@ -76,6 +95,11 @@ SETTINGS = (
     CLUSTERS,
     SHARDS,
     MAX_EVENTS,
+    MAX_SUBSCRIPTIONS,
+    OUT_PARTITIONS,
+    OUT_REPLICATION,
+    OUT_RETENTION,
+    REMOVE_AFTER,
     CHECKPOINT,
     PARTS,
     THRESHOLD,

@@ -53,6 +53,8 @@ class Request:
     request: str | None = None
     lease_ms: int | None = None
     """How long the subscription stands unless it is renewed; None for ever, or as long as before."""
+    all: bool = False
+    """Of an unsubscription: all that the subscriber has are meant, and `id` is empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,8 @@ class Status(StrEnum):
     ENDED = "ended"
     EXPIRED = "expired"
     """The lease was over, and with it the subscription has ended."""
+    REMOVED = "removed"
+    """The subscriber's topic is removed: for long enough none of its subscriptions stood."""
     REFUSED = "refused"
     EXPLAINED = "explained"
     """What becomes of an event was asked, and is told."""

@@ -21,6 +21,7 @@ from typing import TypeAlias
 
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Ack, Change, Request, Status, Subscribed
+from branchline.routing.limits import SUBSCRIPTIONS_PER_SUBSCRIBER
 from branchline.routing.overlay.broker import Broker
 from branchline.routing.overlay.dividing import Arrival, Copy, Routed
 from branchline.routing.overlay.explaining import Explain, Explained, explain
@@ -33,6 +34,7 @@ from branchline.routing.overlay.topology import Topology, founded
 from branchline.routing.prefix.trees import Trees
 from branchline.routing.prefix.updates import Snapshot, Update
 from branchline.routing.prefix.vocabulary import Fit
+from branchline.routing.removing import Remover
 from branchline.routing.stored_table import StoredTable
 
 Control: TypeAlias = Request | Propose | Letter | Explain
@@ -47,6 +49,10 @@ class Job:
     """The one that its brokers begin with; None for brokers that have yet to be told of one."""
     cluster: str = "main"
     methods: Methods = field(default_factory=Methods)
+    max_subscriptions: int = SUBSCRIPTIONS_PER_SUBSCRIBER
+    """How many a subscriber may have."""
+    remove_after_ms: int | None = None
+    """How long after the end of its last subscription a subscriber's topic is removed; None for never."""
 
 
 def alone(name: str) -> Job:
@@ -127,6 +133,8 @@ class Outputs:
     """To be added to the state's log; None if nothing changed."""
     subscribers: list[str] = field(default_factory=list)
     """Their topics must exist before anything else is written."""
+    removed: list[str] = field(default_factory=list)
+    """Subscribers whose topics are removed: nothing is for them in this call. Leading shard only."""
     filters: list[Change | Topology] = field(default_factory=list)
     """To be recorded on `filters` before letters and acks. Leading shard only."""
     letters: list[Letter] = field(default_factory=list)
@@ -145,7 +153,8 @@ class Outputs:
     """Answers to those who ask about events. Leading shard only."""
     counts: Counter[str] = field(default_factory=Counter)
     due_ms: int | None = None
-    """When a lease may be over next: somebody should call then, even if there is nothing to handle."""
+    """When a lease or a topic's time may be over next: somebody should call then, even if there is nothing to
+    handle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +190,10 @@ class Shard:
                 DISSEMINATION[methods.dissemination](),
                 paper_delivery=methods.paper_delivery,
                 stored=None if table is None else StoredTable(table),
+                max_subscriptions=job.max_subscriptions,
             )
         self._speaker = Speaker(self.brokers, job.cluster)
+        self._remover = Remover(self.brokers, self._speaker, job.remove_after_ms)
         if job.topology is not None:
             for broker in self.brokers.values():
                 broker.restore([job.topology])
@@ -229,7 +240,9 @@ class Shard:
         outputs.changed = changed or None
         if not self._leads:
             outputs.filters, outputs.letters, outputs.acks, outputs.unusable = [], [], [], []
+            outputs.removed = []
         due = [broker.home.leases.due_ms() for broker in self.brokers.values()]
+        due.append(self._remover.due_ms())
         outputs.due_ms = min((each for each in due if each is not None), default=None)
         return outputs
 
@@ -263,12 +276,15 @@ class Shard:
                 case Explain():
                     self._explain(index, message, outputs)
         facts: list[tuple[str, Fact]] = []
+        removals = self._remover.remove(now_ms)
         for name, broker in self.brokers.items():
             broker.finish(now_ms, leads=self._leads)
             said = broker.said()
             facts += [(name, fact) for fact in said.facts]
             outputs.letters += said.letters
             outputs.acks += said.acks
+        outputs.removed = sorted({ack.subscriber for ack in removals if ack.subscriber is not None})
+        outputs.acks += removals
         outputs.filters = to_record(self.brokers, facts, before.order if before else None)
         outputs.subscribers = sorted(
             {
@@ -285,7 +301,7 @@ class Shard:
             home.ask(now_ms, index, request)
         elif home is not None:
             name = request.home or min(self.brokers)
-            named = (request.subscriber, request.id, name)
+            named = (request.subscriber, request.id or None, name)
             outputs.acks.append(Ack(index, Status.REFUSED, *named, None, request.request, home))
 
     def _propose(self, now_ms: int, index: int, propose: Propose, outputs: Outputs) -> None:

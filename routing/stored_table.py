@@ -1,8 +1,8 @@
 """A table of subscriptions as bytes that are read where they lie.
 
 Each row is a subscription: the change that stands, and of one that is in force its compiled cover. Beside the
-rows are how many subscriptions each subscriber has at which homes, the ends in the order of their times, and
-the leases of one home in the order of their ends.
+rows are how many subscriptions each subscriber has at which homes, and which rows are its own; the ends in
+the order of their times, and the leases of one home in the order of their ends.
 
     flag         one byte: ended, in force, or in force with an exact cover
     change       JSON, its length before it
@@ -38,7 +38,18 @@ from branchline.routing.prefix.varints import put, take
 from branchline.routing.recalling import Recalled
 
 _OF_SUBSCRIBERS = tuple(f"subscriber_{name}" for name in KEYED)
-_SECTIONS = (*KEYED, *_OF_SUBSCRIBERS, "ended_at", "ended_row", "lease_end", "lease_row", "kins", "homes")
+_OWNED = tuple(f"owned_{name}" for name in KEYED)
+_SECTIONS = (
+    *KEYED,
+    *_OF_SUBSCRIBERS,
+    *_OWNED,
+    "ended_at",
+    "ended_row",
+    "lease_end",
+    "lease_row",
+    "kins",
+    "homes",
+)
 
 _ENDED, _INEXACT, _EXACT = range(3)
 
@@ -73,6 +84,7 @@ def pack_table(
     if stored is not None:
         known = dict(stored.subscribers()) | known
     sections |= _pack_subscribers(known)
+    sections |= _pack_owned([keys[place] for place in order])
     ended = sorted((at, row) for row, place in enumerate(order) if (at := times[place][0]) is not None)
     leases = sorted((at, row) for row, place in enumerate(order) if (at := times[place][1]) is not None)
     for name, listed in (("ended_at", ended), ("lease_end", leases)):
@@ -90,6 +102,7 @@ class StoredTable:
         _, self._section = read(buffer, _SECTIONS, Kind.TABLE)
         self._keyed = Keyed(*(self._section[name] for name in KEYED))
         self._subscribers = Keyed(*(self._section[name] for name in _OF_SUBSCRIBERS))
+        self._owned = Keyed(*(self._section[name] for name in _OWNED))
         self.kins = read_kins(self._section["kins"])
         self.in_force: Counter[str] = Counter(json.loads(bytes(self._section["homes"])))
         """How many subscriptions were in force at each home."""
@@ -142,6 +155,12 @@ class StoredTable:
         """At which homes a subscriber had subscriptions, and how many."""
         row = self._subscribers.find(text_key(subscriber))
         return Counter() if row is None else Counter(json.loads(bytes(self._subscribers.row(row)[1])))
+
+    def of(self, subscriber: str) -> list[Identity]:
+        """A subscriber's subscriptions that are left, ended ones too."""
+        place = self._owned.find(text_key(subscriber))
+        rows = [] if place is None else json.loads(bytes(self._owned.row(place)[1]))
+        return [identity_of(self._keyed.row(row)[0]) for row in rows if row not in self._taken]
 
     def subscribers(self) -> Iterator[tuple[str, Counter[str]]]:
         """All of them."""
@@ -212,3 +231,14 @@ def _pack_subscribers(known: dict[str, Counter[str]]) -> "dict[str, array[int] |
     names = [names[place] for place in in_rows(list(map(text_key, names)))]
     packed = pack_keyed(map(text_key, names), (json.dumps(known[name]).encode() for name in names))
     return {f"subscriber_{name}": cells for name, cells in packed.items()}
+
+
+def _pack_owned(keys: list[bytes]) -> "dict[str, array[int] | bytes]":
+    """For each subscriber the rows of its subscriptions, given the rows' keys."""
+    owned: dict[str, list[int]] = {}
+    for row, key in enumerate(keys):
+        owned.setdefault(identity_of(memoryview(key)).subscriber, []).append(row)
+    names = list(owned)
+    names = [names[place] for place in in_rows(list(map(text_key, names)))]
+    packed = pack_keyed(map(text_key, names), (json.dumps(owned[name]).encode() for name in names))
+    return {f"owned_{name}": cells for name, cells in packed.items()}

@@ -39,6 +39,8 @@ class SubscriptionTable:
         those of whom that has changed."""
         self._standing = Counter[str]() if stored is None else Counter(stored.in_force)
         """For each home, how many subscriptions stand."""
+        self._of: dict[str, set[Identity]] = {}
+        """For each subscriber, all that is known of it here, ended ones too."""
         for change in changes:
             self.apply(change)
 
@@ -74,6 +76,12 @@ class SubscriptionTable:
             return known
         return Counter() if self._stored is None else self._stored.homes(subscriber)
 
+    def of(self, subscriber: str) -> list[Subscribed | Ended]:
+        """What is known of a subscriber's subscriptions, sorted by identity."""
+        stored = [] if self._stored is None else self._stored.of(subscriber)
+        known = map(self.find, sorted([*stored, *self._of.get(subscriber, ())]))
+        return [change for change in known if change is not None]
+
     def changes(self) -> Iterator[Subscribed | Ended]:
         """Changes that build an equal table: what a snapshot holds."""
         if self._stored is not None:
@@ -96,6 +104,7 @@ class SubscriptionTable:
         if isinstance(change, Ended):
             self._drop(change.identity)
             self._ended[change.identity] = change
+            self._of.setdefault(change.identity.subscriber, set()).add(change.identity)
             return True
         compiled = compile_filter(change.spelling, change.filter)
         if isinstance(compiled, Rejection):
@@ -103,6 +112,7 @@ class SubscriptionTable:
         self._drop(change.identity)
         self._in_force[change.identity] = Subscription(change, compiled)
         self._count(change.identity, 1)
+        self._of.setdefault(change.identity.subscriber, set()).add(change.identity)
         return True
 
     def forgettable(self, now_ms: int) -> list[Forgotten]:
@@ -146,6 +156,10 @@ class SubscriptionTable:
 
     def _drop(self, identity: Identity) -> None:
         stands = self.compiled(identity) is not None
+        known = self._of.get(identity.subscriber, set())
+        known.discard(identity)
+        if not known:
+            self._of.pop(identity.subscriber, None)
         self._ended.pop(identity, None)
         self._in_force.pop(identity, None)
         if self._stored is not None:

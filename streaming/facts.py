@@ -18,7 +18,7 @@ from branchline.kafka.messages import number_from
 from branchline.kafka.record import Headers, Place, Record
 from branchline.routing.control import Identity, Number
 from branchline.routing.overlay.dividing import Arrival
-from branchline.routing.overlay.facts import Fact, Held, Kept, Lapsed, Released
+from branchline.routing.overlay.facts import Fact, Held, Kept, Lapsed, Limited, Released, Removed, Vacant
 from branchline.routing.overlay.letters import Expire, Report
 from branchline.routing.overlay.pending import Awaited
 from branchline.routing.prefix import header, telling
@@ -63,6 +63,12 @@ def fact_fields(fact: Fact) -> dict[str, Any]:
             return {**state, "report": told_fields(fact.report)}
         case Lapsed():
             return {**state, "until_ms": fact.until_ms}
+        case Limited():
+            return {**state, "subscriptions": fact.subscriptions}
+        case Vacant():
+            return {**state, "subscriber": fact.subscriber, "since_ms": fact.since_ms}
+        case Removed():
+            return {**state, "subscriber": fact.subscriber}
         case Held():
             return state | _arrival_fields(fact.arrival)
         case Released():
@@ -85,6 +91,12 @@ def fact_from_fields(fields: Mapping[str, Any]) -> Fact:
             return Kept(report)
         case "lapsed":
             return Lapsed(fields["until_ms"])
+        case "limited":
+            return Limited(fields["subscriptions"])
+        case "vacant":
+            return Vacant(fields["subscriber"], fields["since_ms"])
+        case "removed":
+            return Removed(fields["subscriber"])
         case "held":
             return Held(_arrival(fields))
         case "released":

@@ -54,7 +54,7 @@ class RouterJob(SupervisedJob):
         self._overlay: dict[str, Any] = {}
         """How each broker stands: see `streaming/standing.py`."""
         self._rates = Rates(time.monotonic())
-        # Until the leading shard has said when a lease may be over, it may be at once.
+        # Until the leading shard has said when a lease or a topic's time may be over, it may be at once.
         self._bell = _Bell(due_ms=0)
         self._gaps = _Bell(due_ms=None)
 
@@ -80,7 +80,7 @@ class RouterJob(SupervisedJob):
             self._counts.update(counts)
 
     def _beat(self) -> None:
-        """Ask for a batch if a lease may be over, however quiet it is, and for a tree that was missed."""
+        """Ask for a batch if something may be due, however quiet it is, and for a tree that was missed."""
         if self._bell.rings():
             self._producer.produce(self._topics.control, encode_tick(), f"router/{self._name}")
         if self._gaps.rings():

@@ -6,7 +6,7 @@ and a sink that runs in the operator's own stage and writes to Kafka from the ex
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -17,6 +17,7 @@ from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import ConfigError
 from branchline.kafka.proposing import record_first
 from branchline.kafka.topics import TopicKind, Topics, check_name
+from branchline.routing.limits import SUBSCRIPTIONS_PER_SUBSCRIBER
 from branchline.routing.overlay.methods import Methods
 from branchline.routing.overlay.topology import Topology, fault
 from branchline.routing.shard import Job
@@ -24,6 +25,7 @@ from branchline.streaming import checkpoint
 from branchline.streaming.columns import OUTPUT
 from branchline.streaming.files import read_text, write_text
 from branchline.streaming.operator import RouterOperator
+from branchline.streaming.out_topics import OutTopics, begin_generation, generation
 from branchline.streaming.sink import SUMMARY, sink
 from branchline.streaming.source import read_input, shard_labels
 
@@ -54,6 +56,9 @@ class RouterConfig:
     """Parts of the Routing Tree, as many as the Tree Optimizer has; with others it is only less precise."""
     join: bool = False
     """In a new checkpoint, also a broker alone waits until it is told of a topology."""
+    max_subscriptions: int = SUBSCRIPTIONS_PER_SUBSCRIBER
+    """How many a subscriber may have."""
+    out: OutTopics = field(default_factory=OutTopics)
 
     def __post_init__(self) -> None:
         for broker in self.brokers:
@@ -67,6 +72,7 @@ class RouterConfig:
             ("shards", self.shards, MAX_SHARDS),
             ("max_events_per_batch", self.max_events_per_batch, 10_000_000),
             ("parts", self.parts, MAX_PARTS),
+            ("max_subscriptions", self.max_subscriptions, SUBSCRIPTIONS_PER_SUBSCRIBER),
         ):
             if not 1 <= value <= most:
                 raise ConfigError(f"{name} is {value}", hint=f"use 1 to {most:,}")
@@ -114,7 +120,14 @@ def start_router(
     ensure_topics(config.cluster, topics.of_brokers(config.brokers))
     topology = _first_topology(spark, config)
     ensure_topics(config.cluster, _neighbours_topics(topics, config.brokers, topology))
-    job = Job(config.brokers, topology, config.cluster_name, Methods(parts=config.parts))
+    job = Job(
+        config.brokers,
+        topology,
+        config.cluster_name,
+        Methods(parts=config.parts),
+        max_subscriptions=config.max_subscriptions,
+        remove_after_ms=config.out.remove_after_ms,
+    )
     labels = shard_labels(spark, config.shards)
     rows = read_input(
         spark,
@@ -131,13 +144,15 @@ def start_router(
         outputMode="Append",
         timeMode="None",
     )
-    write = sink(config.cluster, config.namespace)
 
     def run_batch(frame: DataFrame, batch: int) -> None:
+        write = sink(config.cluster, config.namespace, config.out, generation())
         # One action only: a second one would run the operator again.
-        summaries = frame.mapInArrow(write, SUMMARY).collect()
+        summaries = [json.loads(row["summary"]) for row in frame.mapInArrow(write, SUMMARY).collect()]
+        if any(summary["removed"] for summary in summaries):
+            begin_generation()
         if observe is not None:
-            observe(batch, [json.loads(row["summary"]) for row in summaries])
+            observe(batch, summaries)
 
     writer = (
         decided.writeStream.queryName(f"{config.namespace}.router.{config.name}")

@@ -1,9 +1,9 @@
 """The router's sink: writes a shard's output rows to Kafka from the executor that made them.
 
-At least once. Rows come in the order of `dispatch`: topics first, then records, then acks, which are
-written only when Kafka has confirmed everything before them. A record that its topic refuses goes to dead
-letters with what is still owed, and stops nothing. Anything else that fails, fails the batch, and Spark
-runs it again with the same input: repeats carry the same id.
+At least once. Rows come in the order of `dispatch`: topics that go, topics that come, then records, then
+acks, which are written only when Kafka has confirmed everything before them. A record that its topic refuses
+goes to dead letters with what is still owed, and stops nothing. Anything else that fails, fails the batch,
+and Spark runs it again with the same input: repeats carry the same id.
 """
 
 import json
@@ -16,7 +16,7 @@ import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from branchline.kafka import headers as bl
-from branchline.kafka.admin import create_topics
+from branchline.kafka.admin import create_topics, remove_topics
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.dead_letters import encode_dead_letter, owed_to, owed_to_scope
 from branchline.kafka.dispatch import Step
@@ -25,6 +25,7 @@ from branchline.kafka.topics import BROKER, OUT, Topics
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.prefix.header import decode
 from branchline.streaming.columns import COUNTS, NO_HEADERS, unpack_headers
+from branchline.streaming.out_topics import OutTopics
 
 SUMMARY = "summary string"
 """The schema of what the sink tells the driver: one JSON object per shard."""
@@ -63,6 +64,8 @@ REFUSALS = BATCH_REFUSALS | {
 _producers: dict[Cluster, Producer] = {}
 """One producer per worker process and cluster: connecting costs more than a batch."""
 
+_generations: dict[Cluster, int] = {}
+"""Of which generation each producer is; see `out_topics.py`."""
 
 _alone: dict[Cluster, set[str]] = {}
 """Topics that refused a batch: from then on their records are written one by one, so that a refusal hits
@@ -73,17 +76,20 @@ class SinkFailed(Exception):
     """Kafka did not confirm what a batch wrote; the batch must run again."""
 
 
-def sink(cluster: Cluster, namespace: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def sink(
+    cluster: Cluster, namespace: str, out: OutTopics | None = None, generation: int = 0
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function for `mapInArrow`: writes all rows of a partition, and yields one summary per shard."""
+    settings = out or OutTopics()
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        writer = _Writer(cluster, Topics(namespace))
+        writer = _Writer(cluster, Topics(namespace), settings, generation)
         for batch in batches:
             writer.write(batch)
         writer.settle()
         # Told only now: the driver's statistics must not run ahead of Kafka.
         yield pa.RecordBatch.from_pydict(
-            {"summary": [json.dumps({**counts, "diverted": writer.diverted}) for counts in writer.counts]},
+            {"summary": [json.dumps({**counts, **writer.told}) for counts in writer.counts]},
             schema=pa.schema([("summary", pa.string())]),
         )
 
@@ -107,28 +113,33 @@ class _Refusal:
 class _Writer:
     """Writes one partition's rows within one batch."""
 
-    def __init__(self, cluster: Cluster, topics: Topics) -> None:
+    def __init__(self, cluster: Cluster, topics: Topics, out: OutTopics, generation: int) -> None:
         self._cluster = cluster
         self._topics = topics
-        self._producer = _producer(cluster)
+        self._out = out
+        self._producer = _producer(cluster, generation)
         self._alone = _alone.setdefault(cluster, set())
+        self._to_remove: list[str] = []
         self._to_create: list[str] = []
         self._no_topic: dict[str, str] = {}
         self._refused: list[_Refusal] = []
         self._failure: str | None = None
         self._acking = False
         self.counts: list[dict[str, Any]] = []
-        self.diverted = 0
+        self.told = {"diverted": 0, "removed": 0, "not_removed": 0}
+        """What only the sink can count."""
 
     def write(self, batch: pa.RecordBatch) -> None:
         columns = (batch.column(index).to_pylist() for index in range(batch.num_columns))
         for step, topic, key, value, headers, delivery in zip(*columns, strict=True):
             if step == COUNTS:
                 self.counts.append(json.loads(value))
+            elif step == Step.REMOVE:
+                self._to_remove.append(topic)
             elif step == Step.CREATE:
                 self._to_create.append(topic)
             else:
-                self._create_topics()
+                self._settle_topics()
                 if step == Step.ACK and not self._acking:
                     self.settle()
                     self._acking = True
@@ -136,7 +147,7 @@ class _Writer:
 
     def settle(self) -> None:
         """Return when Kafka has confirmed everything so far, refused records in dead letters."""
-        self._create_topics()
+        self._settle_topics()
         self._flush()
         refused, self._refused = self._refused, []
         for refusal in refused:
@@ -216,7 +227,7 @@ class _Writer:
         record = Record(origin, refusal.key, refusal.value, refusal.headers)
         letter = encode_dead_letter(record, rejection, owed)
         self._produce(self._topics.dead_letters, *letter, self._report_fatal)
-        self.diverted += 1
+        self.told["diverted"] += 1
 
     def _flush(self) -> None:
         left = self._producer.flush(FLUSH_TIMEOUT_S)
@@ -228,12 +239,18 @@ class _Writer:
             self._producer.purge()
             raise SinkFailed(f"Kafka did not take the batch: {self._failure}")
 
-    def _create_topics(self) -> None:
-        if not self._to_create:
-            return
-        wanted = {topic: self._topics.kind(topic) or OUT for topic in self._to_create}
-        self._to_create = []
-        self._no_topic |= create_topics(self._cluster, wanted)
+    def _settle_topics(self) -> None:
+        if self._to_remove:
+            failed = remove_topics(self._cluster, self._to_remove)
+            self.told["not_removed"] += len(failed)
+            self.told["removed"] += len(self._to_remove) - len(failed)
+            self._to_remove = []
+        if self._to_create:
+            kinds = {topic: self._topics.kind(topic) or OUT for topic in self._to_create}
+            wanted = {topic: self._out.kind() if kind is OUT else kind for topic, kind in kinds.items()}
+            self._to_create = []
+            removes = self._out.remove_after_ms is not None
+            self._no_topic |= create_topics(self._cluster, wanted, removed_lately=removes)
 
 
 def _owed(refusal: _Refusal) -> tuple[Place, str]:
@@ -254,8 +271,9 @@ def _headers(cell: str, delivery: str | None) -> Headers:
     return headers if delivery is None else (*headers, (bl.ID, delivery.encode()))
 
 
-def _producer(cluster: Cluster) -> Producer:
+def _producer(cluster: Cluster, generation: int) -> Producer:
     producer = _producers.get(cluster)
-    if producer is None:
+    if producer is None or _generations.get(cluster, 0) != generation:
         producer = _producers[cluster] = cluster.producer(**PRODUCER_SETTINGS)
+        _generations[cluster] = generation
     return producer

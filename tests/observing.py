@@ -83,7 +83,7 @@ class Observer:
         for record in self._read([self.site.topics.acks]):
             said = json.loads(record.value or b"")
             self.answers.setdefault(said.get("request"), []).append(Status(said["status"]))
-            if "subscriber" in said:
+            if "id" in said:  # else it is about all that a subscriber has, or about nobody
                 identity = Identity(said["home"], said["subscriber"], said["id"])
                 self.history.append(Acked(identity, Status(said["status"]), said.get("request")))
 

@@ -21,7 +21,9 @@ from branchline.kafka.reading import read_to_end, to_record
 from branchline.kafka.record import Headers, Record
 from branchline.kafka.topics import Topics
 from branchline.routing.control import Operation, Request, Status
+from branchline.routing.limits import SUBSCRIPTIONS_PER_SUBSCRIBER
 from branchline.routing.overlay.topology import Topology
+from branchline.streaming.out_topics import OutTopics
 from branchline.streaming.router import RouterConfig, start_router
 
 
@@ -37,6 +39,8 @@ class Site:
     max_events_per_batch: int = 20_000
     brokers: tuple[str, ...] = ("main",)
     topology: Topology | None = None
+    max_subscriptions: int = SUBSCRIPTIONS_PER_SUBSCRIBER
+    out: OutTopics = field(default_factory=OutTopics)
     query: StreamingQuery | None = None
     counts: list[dict[str, Any]] = field(default_factory=list)
     """What every shard counted in every batch."""
@@ -55,6 +59,8 @@ class Site:
             topology=self.topology,
             shards=self.shards,
             max_events_per_batch=self.max_events_per_batch,
+            max_subscriptions=self.max_subscriptions,
+            out=self.out,
         )
 
     def start(self) -> None:

@@ -109,7 +109,11 @@ def test_every_status_is_documented() -> None:
 
 def test_every_count_is_documented() -> None:
     """The table of counts has exactly those that a job adds up: a shard's, and the sink's own."""
-    assert table("count").keys() == {*count(Intake(), Outputs(), leads=True), "diverted", *COUNTS}
+    assert table("count").keys() == {
+        *count(Intake(), Outputs(), leads=True),
+        *("diverted", "removed", "not_removed"),
+        *COUNTS,
+    }
 
 
 def test_every_header_of_a_dead_letter_is_documented() -> None:

@@ -16,10 +16,11 @@ from operator import attrgetter
 
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Ack, Change, Ended, Forgotten, Identity, Number, Request, Subscribed
-from branchline.routing.limits import ENDED_REMEMBERED_MS
+from branchline.routing.limits import ENDED_REMEMBERED_MS, SUBSCRIPTIONS_PER_SUBSCRIBER
 from branchline.routing.overlay.dividing import Arrival, Divider, Routed
-from branchline.routing.overlay.facts import Fact, Held, Kept, Lapsed, Released
-from branchline.routing.overlay.home import Home
+from branchline.routing.overlay.ending import end_all_of
+from branchline.routing.overlay.facts import Fact, Held, Kept, Lapsed, Limited, Released, Removed, Vacant
+from branchline.routing.overlay.home import Answer, Home
 from branchline.routing.overlay.letters import Body, Complete, Expire, Letter, Report
 from branchline.routing.overlay.methods import Dissemination, Forwarding
 from branchline.routing.overlay.pending import Awaited
@@ -49,11 +50,12 @@ class Broker:
         *,
         paper_delivery: bool = False,
         stored: StoredTable | None = None,
+        max_subscriptions: int = SUBSCRIPTIONS_PER_SUBSCRIBER,
     ) -> None:
         self.name = name
         self.table = SubscriptionTable(stored=stored)
         self.position = Position(name)
-        self.home = Home(self.position, self.table, stored)
+        self.home = Home(self.position, self.table, max_subscriptions, stored)
         self.forwarding = forwarding
         self.held: list[Arrival] = []
         self._divider = Divider(self.position, forwarding, self.table, paper_delivery=paper_delivery)
@@ -97,6 +99,12 @@ class Broker:
                 self.position.joining = False
             case Lapsed():
                 self.home.leases.lapsed_ms = fact.until_ms
+            case Limited():
+                self.home.limit.noted = fact.subscriptions
+            case Vacant():
+                self.home.vacancies.begin(fact.subscriber, fact.since_ms)
+            case Removed():
+                self.home.vacancies.end(fact.subscriber)
             case Held():
                 self.held.append(fact.arrival)
             case Released():
@@ -127,8 +135,11 @@ class Broker:
                 yield Complete()
         if self.home.number is not None:
             yield self.home.number
+        if self.home.limit.noted is not None:
+            yield Limited(self.home.limit.noted)
 
     def _waiting(self) -> Iterator[Fact]:
+        yield from self.home.vacancies.facts()
         yield from self.home.pending.awaited()
         yield from self.home.pending.reports()
         yield from map(Kept, self._kept)
@@ -159,8 +170,12 @@ class Broker:
         if identity.home == self.name:
             if isinstance(change, Subscribed):
                 self.home.leases.watch(change)
+                self.home.vacancies.end(identity.subscriber)
             else:
                 self.home.pending.drop(identity)
+            stands = self.table.homes(identity.subscriber)[self.name]
+            if isinstance(change, Ended) and before is not None and not stands:
+                self.home.vacancies.begin(identity.subscriber, change.at_ms)
         after = self.table.compiled(identity)
         if before is not after:
             self._divider.exchange(identity, before, after)
@@ -173,16 +188,23 @@ class Broker:
     # Control
 
     def begin(self, now_ms: int) -> None:
-        """A call with control begins: forget what was remembered long enough.
+        """A call with control begins: forget what was remembered long enough, and see what the limit is.
 
         Only then, since all shards get all control: so they all forget in the same call.
         """
+        self.home.limit.begin(fresh=self.home.number is None)
         for forgotten in self.table.forgettable(now_ms):
             self._do(forgotten)
 
     def ask(self, now_ms: int, index: int, request: Request) -> None:
         """A request of a subscriber whose home this is."""
-        answer = self.home.answer(now_ms, index, request)
+        if request.all:
+            for answer in end_all_of(self.home, now_ms, index, request):
+                self._answer(index, answer)
+        else:
+            self._answer(index, self.home.answer(now_ms, index, request))
+
+    def _answer(self, index: int, answer: Answer) -> None:
         self._said.acks += answer.acks
         if answer.change is not None:
             self._number_and_learn(answer.change, tell=answer.tell)
@@ -233,11 +255,18 @@ class Broker:
                 has = tuple((identity, change.number) for identity, change in known if change is not None)
                 self._send_on(Report(home, self.name, self.topology.order, has))
         self._heard = {}
+        limited = self.home.limit.finish()
+        if limited is not None:
+            self._do(limited)
         if leads:
             due = self.home.leases.overdue(now_ms)
             if due:
                 self._do(Lapsed(now_ms))
                 self._said.letters += [Letter(self.name, self.name, each) for each in due]
+
+    def remove(self, subscriber: str) -> None:
+        """The subscriber's topic is not its home's concern any more."""
+        self._do(Removed(subscriber))
 
     def said(self) -> Said:
         """What was said since this was last asked."""

@@ -39,13 +39,49 @@ class Lapsed:
 
 
 @dataclass(frozen=True, slots=True)
+class Limited:
+    """From the next call with control on, a subscriber may have so many subscriptions."""
+
+    subscriptions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Vacant:
+    """Since then none of the subscriber's subscriptions stands, and its topic is still there."""
+
+    subscriber: str
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """The topic of a subscriber that was vacant is nobody's concern any more."""
+
+    subscriber: str
+
+
+@dataclass(frozen=True, slots=True)
 class Kept:
     """A report that waits for a newer topology, which its home is in."""
 
     report: Report
 
 
-Fact: TypeAlias = Change | Number | Topology | Awaited | Report | Kept | Complete | Lapsed | Held | Released
+Fact: TypeAlias = (
+    Change
+    | Number
+    | Topology
+    | Awaited
+    | Report
+    | Kept
+    | Complete
+    | Lapsed
+    | Limited
+    | Vacant
+    | Removed
+    | Held
+    | Released
+)
 
 OWN = (Held, Released, Lapsed)
 """Facts of one shard alone: which events it holds, and whom it told to expire. All others all shards obey."""

@@ -26,8 +26,10 @@ from branchline.routing.control import (
 from branchline.routing.limits import REQUESTS_REMEMBERED, SUBSCRIPTIONS_PER_SUBSCRIBER
 from branchline.routing.overlay.leases import Leases, check_lease, is_over, renewed
 from branchline.routing.overlay.letters import Expire
+from branchline.routing.overlay.limiting import Limit
 from branchline.routing.overlay.pending import Awaited, Pending
 from branchline.routing.overlay.position import Position
+from branchline.routing.overlay.vacancies import Vacancies
 from branchline.routing.stored_table import StoredTable
 from branchline.routing.subscriptions import SubscriptionTable
 
@@ -48,12 +50,18 @@ class Home:
     """The subscriptions of one home, in the table that its broker keeps of all."""
 
     def __init__(
-        self, position: Position, table: SubscriptionTable, stored: StoredTable | None = None
+        self,
+        position: Position,
+        table: SubscriptionTable,
+        max_subscriptions: int = SUBSCRIPTIONS_PER_SUBSCRIBER,
+        stored: StoredTable | None = None,
     ) -> None:
         self.name = position.name
         self.number: Number | None = None
         self.pending = Pending(position)
         self.leases = Leases(table, stored)
+        self.limit = Limit(max_subscriptions)
+        self.vacancies = Vacancies()
         self._position = position
         self._table = table
 
@@ -72,9 +80,7 @@ class Home:
         if refusal:
             ack = self._ack(index, Status.REFUSED, identity, request=request.request, rejection=refusal)
             return Answer([ack])
-        requests = known.requests if known else ()
-        if request.request is not None:
-            requests = (*requests, request.request)[-REQUESTS_REMEMBERED:]
+        requests = with_request(known, request)
         if known is not None and self._asks_for_what_stands(now_ms, request, known):
             answer = self._standing(index, request, known)
             if request.request is None:
@@ -105,6 +111,10 @@ class Home:
         if isinstance(known, Subscribed):
             acks.insert(0, self._ack(index, Status.REPLACED, identity, known.number, request.request))
         return Answer(acks, subscribed, awaited=Awaited(identity, subscribed.number, (request.request,)))
+
+    def of(self, subscriber: str) -> list[Subscribed | Ended]:
+        """What is known here of a subscriber's subscriptions at this home, sorted by id."""
+        return [change for change in self._table.of(subscriber) if change.identity.home == self.name]
 
     def in_force(self, awaited: Awaited, index: int | None = None) -> list[Ack]:
         """The acks that a subscription is in force."""
@@ -162,11 +172,11 @@ class Home:
                 Code.HOME_DIFFERS,
                 f"subscriber {identity.subscriber!r} has its home at {others[0]!r} and can have only one",
             )
-        if not isinstance(known, Subscribed) and homes[self.name] >= SUBSCRIPTIONS_PER_SUBSCRIBER:
+        if not isinstance(known, Subscribed) and homes[self.name] >= self.limit.in_force:
             return Rejection(
                 Code.SUBSCRIPTIONS_TOO_MANY,
                 f"subscriber {identity.subscriber!r} has {homes[self.name]} subscriptions; "
-                f"the limit is {SUBSCRIPTIONS_PER_SUBSCRIBER}",
+                f"the limit is {self.limit.in_force}",
             )
         compiled = compile_filter(request.spelling, request.filter)
         return compiled if isinstance(compiled, Rejection) else check_lease(request)
@@ -237,6 +247,12 @@ class Home:
         return Ack(
             index, status, identity.subscriber, identity.id, self.name, number, request, rejection, note
         )
+
+
+def with_request(known: Subscribed | Ended | None, request: Request) -> tuple[str, ...]:
+    """The requests to be remembered with a subscription after this one."""
+    requests = known.requests if known else ()
+    return requests if request.request is None else (*requests, request.request)[-REQUESTS_REMEMBERED:]
 
 
 def _note(subscribed: Subscribed) -> str | None:

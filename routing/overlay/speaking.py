@@ -2,7 +2,8 @@
 
 Theory of operation. Every job on a cluster reads all its control messages, and one of them must answer. A
 request is answered by the job that serves the home which it names, or the only broker of the cluster if it
-names none. What is left, requests that name nobody or nobody who is there, and topologies, is answered by the
+names none. Who asks for the end of all that a subscriber has need not name its home: the brokers know it.
+What is left, requests that name nobody or nobody who is there, and topologies, is answered by the
 job that *speaks* for the cluster: the one that serves the cluster's first broker under the newest topology
 that it has. (Any job does while there is no such broker.) As long as jobs have different topologies, two of
 them may speak, or none: an answer may come twice, or whoever asks must ask again.
@@ -11,7 +12,7 @@ them may speak, or none: an answer may come twice, or whoever asks must ask agai
 from collections.abc import Mapping
 
 from branchline.routing.codes import Code, Rejection
-from branchline.routing.control import Request
+from branchline.routing.control import Request, Subscribed
 from branchline.routing.overlay.broker import Broker
 from branchline.routing.overlay.topology import Member, Topology
 
@@ -30,7 +31,8 @@ class Speaker:
 
     def home_of(self, request: Request) -> Broker | Rejection | None:
         """The broker that answers; a refusal, if nobody else would say it; None if another job answers."""
-        named = None if request.home is None else self._brokers.get(request.home)
+        home = self._known_home(request.subscriber) if request.all and not request.home else request.home
+        named = None if home is None else self._brokers.get(home)
         if named is not None:
             if named.position.member is not None:
                 return named
@@ -39,9 +41,31 @@ class Speaker:
         if topology is None:
             return None
         here = self._here(topology)
-        if request.home is None and len(here) == 1:
+        if home is None and len(here) == 1:
             return self._brokers.get(here[0].name)
-        return self._refusal(request.home, topology) if self._speaks(topology) else None
+        if not self._speaks(topology):
+            return None
+        if home is None and request.all:
+            reason = f"subscriber {request.subscriber!r} has no subscription at a broker of this cluster"
+            return Rejection(Code.SUBSCRIPTION_UNKNOWN, reason)
+        return self._refusal(home, topology)
+
+    def serves_all(self) -> bool:
+        """Whether all brokers of the cluster are here: then nobody else writes to its subscribers."""
+        topology = self.newest()
+        return topology is not None and all(each.name in self._brokers for each in self._here(topology))
+
+    def _known_home(self, subscriber: str) -> str | None:
+        """Where the subscriber has subscriptions, as far as a broker here knows, or had some lately.
+
+        What a home says of itself comes first: what others have heard of it may be old.
+        """
+        known = [
+            (isinstance(change, Subscribed), change.identity.home == name, change.identity.home)
+            for name, broker in self._brokers.items()
+            for change in broker.table.of(subscriber)
+        ]
+        return max(known)[2] if known else None
 
     def explains(self, broker: str) -> Broker | Rejection | None:
         """Likewise for whoever asks about an event at a broker."""

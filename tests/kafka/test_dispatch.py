@@ -470,3 +470,30 @@ def test_a_lease_ends_through_the_link_and_says_so() -> None:
     (ack,) = done.to(TOPICS.acks)
     fields = json.loads(ack.value or b"")
     assert (fields["status"], fields["subscriber"], "place" in fields) == ("expired", "alice", False)
+
+
+def test_topics_are_removed_before_all_else_and_told_last() -> None:
+    """The leading shard alone says so, in the batch that a tick brings about."""
+    shards = [Shard(replace(alone(HOME), remove_after_ms=1_000), index) for index in (0, 1)]
+    requests = [
+        Request(Operation.SUBSCRIBE, "alice", "default", filter="TRUE"),
+        Request(Operation.UNSUBSCRIBE, "alice", "", all=True),
+    ]
+    for at_ms, values in ((0, [encode_request(each) for each in requests]), (1_000, [encode_tick()])):
+        records = [
+            Record(Place(TOPICS.control, 0, offset, NOW_MS), None, value)
+            for offset, value in enumerate(values)
+        ]
+        made = []
+        for index, shard in enumerate(shards):
+            intake = read_batch(TOPICS, records, [])
+            outputs = shard.handle(NOW_MS + at_ms, intake.updates, intake.control, intake.events())
+            made.append(list(dispatch(TOPICS, HOME, index == 0, NOW_MS + at_ms, intake, outputs)))
+    (removal, ack), others = made
+    assert (removal.step, removal.topic, others) == (Step.REMOVE, TOPICS.out("alice"), [])
+    told = json.loads(ack.value or b"")
+    assert (ack.step, told["status"], told["subscriber"]) == (
+        Step.ACK,
+        "removed",
+        "alice",
+    ) and "id" not in told

@@ -76,6 +76,15 @@ whole_requests = st.one_of(
     ),
     st.builds(
         Request,
+        st.just(Operation.UNSUBSCRIBE),
+        our.legal_names,
+        st.just(""),
+        st.none() | our.legal_names,
+        request=st.none() | request_ids,
+        all=st.just(True),
+    ),
+    st.builds(
+        Request,
         st.just(Operation.RENEW),
         our.legal_names,
         our.legal_names,
@@ -220,6 +229,14 @@ def test_a_lease_is_an_integer(base: dict[str, Any], value: Any) -> None:
     assert '"lease_ms"' in bad.rejection.reason
     request = decode_request(message(base, lease_ms=-5))
     assert isinstance(request, Request) and request.lease_ms == -5
+
+
+@pytest.mark.parametrize("value", [None, False, "true", 1, [], {}])
+def test_all_is_true_or_left_out(value: Any) -> None:
+    """And it excludes an id: which of the two is meant would be a guess. Only an unsubscription has it."""
+    assert code_of(message(UNSUBSCRIBE, all=value)) is Code.CONTROL_INVALID
+    assert code_of(message(UNSUBSCRIBE, all=True, id="one")) is Code.CONTROL_INVALID
+    assert code_of(message(SUBSCRIBE, all=True)) is Code.CONTROL_INVALID
 
 
 @pytest.mark.parametrize("field", ["subscriber", "id", "home"])

@@ -27,6 +27,8 @@ NEED_A_CLUSTER = {
     "renew": ["renew", "alice"],
     "unsubscribe": ["unsubscribe", "alice"],
     "subscriptions": ["subscriptions"],
+    "subscriptions show": ["subscriptions", "show", "alice"],
+    "subscriptions export": ["subscriptions", "export"],
     "consume": ["consume", "alice"],
     "explain": ["explain", "branchline.in.main:0:1"],
     "dead-letters list": ["dead-letters", "list"],
@@ -58,6 +60,12 @@ WRONG_USAGE = [
     ["up", "--topology", "no-such-file"],
     ["router", "--cluster", "Not A Name", "--bootstrap", "127.0.0.1:1"],
     ["router", "--max-events-per-batch", "0", "--bootstrap", "127.0.0.1:1"],
+    ["up", "--max-subscriptions", "10001"],
+    ["up", "--out-partitions", "0"],
+    ["up", "--out-replication", "0"],
+    ["up", "--out-retention", "7"],
+    ["up", "--out-retention", "1ms"],
+    ["up", "--remove-topics-after", "0s"],
     ["publish", "{}", "--file", __file__],
     ["publish", "{}", "--header", "no-equals-sign"],
     ["publish", "--file", "no-such-file"],
@@ -71,6 +79,12 @@ WRONG_USAGE = [
     ["subscribe", "alice", "--file", __file__],
     ["subscribe", "--file", "no-such-file"],
     ["unsubscribe"],
+    ["unsubscribe", "alice", "--all", "--id", "one"],
+    ["subscriptions", "show"],
+    ["subscriptions", "show", "Not A Name"],
+    ["subscriptions", "import"],
+    ["subscriptions", "import", "no-such-file"],
+    ["subscriptions", "no-such-command"],
     ["consume"],
     ["consume", "alice", "--count", "0"],
     ["consume", "alice", "--timeout", "-1"],
@@ -134,7 +148,7 @@ def test_every_command_explains_itself_with_an_example(home: Home, name: str) ->
 
 def test_the_list_of_commands_is_readable(home: Home) -> None:
     """Each command's line in --help is whole, not cut off with dots."""
-    for group in ([], ["dead-letters"], ["topology"]):
+    for group in ([], ["dead-letters"], ["topology"], ["subscriptions"]):
         assert "..." not in run(home, *group, "--help").stdout.partition("Commands:")[2]
 
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from branchline.kafka.asking import Answer
 from branchline.kafka.cluster import Cluster
-from branchline.ops import subscribing
+from branchline.ops import subscribing, subscriptions
 from branchline.ops.durations import duration_ms
 from branchline.routing.control import Identity, Number, Operation, Request, Status, Subscribed
 
@@ -87,9 +87,10 @@ def test_subscriptions_say_until_when(monkeypatch: pytest.MonkeyPatch, asked: li
         Subscribed(Identity("main", "alice", "default"), number, "sql", "a = 1", (), 0, 5, 1_700_000_000_999),
         Subscribed(Identity("main", "bob", "default"), number, "sql", "b = 1"),
     ]
-    monkeypatch.setattr(subscribing, "list_subscriptions", lambda *_: found)
-    lines = run(subscribing.subscriptions).stdout.splitlines()
+    monkeypatch.setattr(subscriptions, "list_subscriptions", lambda *_: found)
+    monkeypatch.setattr(subscriptions, "find_cluster", lambda *_: Cluster("127.0.0.1:1", {}))
+    lines = run(subscriptions.subscriptions).stdout.splitlines()
     assert lines[1].split() == ["alice", "default", "main", "2023-11-14T22:13:20Z", "a", "=", "1"]
     assert lines[2].split()[3] == "-"
-    told = [json.loads(line) for line in run(subscribing.subscriptions, "--json").stdout.splitlines()]
+    told = [json.loads(line) for line in run(subscriptions.subscriptions, "--json").stdout.splitlines()]
     assert [each.get("until_ms") for each in told] == [1_700_000_000_999, None]

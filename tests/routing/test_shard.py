@@ -265,10 +265,9 @@ def test_naming_the_home_is_the_same_as_leaving_it_out() -> None:
     assert told(ask(shard, subscribe(home=HOME)).acks) == told(ask(shard, subscribe()).acks)
 
 
-def test_a_subscriber_has_only_so_many_subscriptions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_subscriber_has_only_so_many_subscriptions() -> None:
     """The one above the limit is refused; replacing, and others, are not hindered; an end makes room."""
-    monkeypatch.setattr("branchline.routing.overlay.home.SUBSCRIPTIONS_PER_SUBSCRIBER", 2)
-    shard = shard_of()
+    shard = Shard(replace(alone(HOME), max_subscriptions=2), 0)
     ask(shard, subscribe(id="x"), subscribe(id="y"))
     rejection = refusal(ask(shard, subscribe(id="z")))
     assert rejection.code is Code.SUBSCRIPTIONS_TOO_MANY

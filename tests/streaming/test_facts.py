@@ -12,7 +12,7 @@ from branchline.kafka.letters import encode_letter
 from branchline.kafka.record import Place, Record
 from branchline.routing.control import Ended, Forgotten, Identity, Operation, Request, Subscribed
 from branchline.routing.overlay.dividing import Arrival
-from branchline.routing.overlay.facts import Fact, Held, Kept, Lapsed, Released
+from branchline.routing.overlay.facts import Fact, Held, Kept, Lapsed, Limited, Released, Removed, Vacant
 from branchline.routing.overlay.letters import Complete, Letter, Report
 from branchline.routing.overlay.pending import Awaited
 from branchline.routing.overlay.topology import founded, link
@@ -80,6 +80,9 @@ facts: dict[str, st.SearchStrategy[Fact]] = {
     "kept": reports.map(Kept),
     "complete": st.just(Complete()),
     "lapsed": st.integers(-1, 2**50).map(Lapsed),
+    "limited": st.integers(1, 10_000).map(Limited),
+    "vacant": st.builds(Vacant, our.legal_names, st.integers(0, 2**50)),
+    "removed": our.legal_names.map(Removed),
     "held": arrivals.map(Held),
     "released": st.just(Released()),
 }
