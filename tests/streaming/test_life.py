@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from routers import Site, running
 
 from branchline.kafka.asking import ask
+from branchline.kafka.client import Subscriber
 from branchline.kafka.cluster import Cluster
 from branchline.ops import importing, subscribing, subscriptions
 from branchline.ops.cli import main
@@ -81,6 +82,8 @@ def test_subscriptions_are_imported_limited_shown_exported_and_ended(
         assert len(run("subscriptions")[1]) == 2
         code, (said,) = run("unsubscribe", "ann", "--all")
         assert (code, said["status"], said["note"]) == (0, "ended", "1 subscription ended")
+        last = Subscriber(cluster, "ann", namespace=namespace).unsubscribe_all()
+        assert last is not None and last.note == "0 subscriptions ended"
         assert run("unsubscribe", "nobody", "--all")[1][0]["code"] == Code.SUBSCRIPTION_UNKNOWN
     other = Site(spark, cluster, f"{namespace}b", tmp_path / "second")
     with running(other), commands(other) as run:

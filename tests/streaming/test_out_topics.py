@@ -81,7 +81,8 @@ def test_a_vacant_topic_is_removed_while_the_job_is_idle_and_made_anew_for_who_c
     with supervised(site):
         site.subscribe("ann", "n >= 0")
         site.subscribe("bob", "n >= 0")
-        assert list_topics(cluster)[topic] == 3
+        # What was made may not be in the server's list at once.
+        wait_until(lambda: list_topics(cluster).get(topic) == 3, 60, "the topic has its partitions")
         assert retention_ms(cluster, topic) == HOUR_MS
         assert differences(cluster, {topic: OUT}) == [], "nobody complains"
         publish(site, range(40))
