@@ -18,6 +18,9 @@ ANEW = (
     "with their old ids"
 )
 
+UNSAID_LAYOUT = 2
+"""The layout of state in a checkpoint whose file does not say it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Made:
@@ -29,12 +32,16 @@ class Made:
     brokers: tuple[str, ...]
     topology: Topology | None = None
     """The one that the brokers begin with."""
+    layout: int = UNSAID_LAYOUT
+    """Of the state: Spark itself would refuse another one with words that nobody understands."""
     join: bool = field(default=False, compare=False)
     """Whether they wait to be told of one. Not in the file: there it shows in the topology."""
 
     def dump(self) -> str:
         """As text for the file."""
-        fields: dict[str, Any] = {name: getattr(self, name) for name in ("namespace", "cluster", "shards")}
+        fields: dict[str, Any] = {
+            name: getattr(self, name) for name in ("namespace", "cluster", "shards", "layout")
+        }
         topology = None if self.topology is None else topology_fields(self.topology)
         return json.dumps({**fields, "brokers": list(self.brokers), "topology": topology})
 
@@ -52,6 +59,7 @@ def load(text: str) -> Made:
         fields["shards"],
         tuple(fields["brokers"]),
         None if topology is None else topology_from_fields(topology),
+        fields.get("layout", UNSAID_LAYOUT),
     )
 
 
@@ -64,6 +72,11 @@ def begin(ours: Made) -> Made:
 
 def go_on(ours: Made, theirs: Made, checkpoint: str) -> Made:
     """What the checkpoint is for from now on; raises CheckpointDiffers if this job cannot go on with it."""
+    if theirs.layout != ours.layout:
+        raise CheckpointDiffers(
+            f"the state in {checkpoint} was written in another layout",
+            hint=f"run the version of branchline that wrote it, or {ANEW}",
+        )
     for name in ("namespace", "cluster", "shards"):
         was, now = getattr(theirs, name), getattr(ours, name)
         if was != now:

@@ -21,7 +21,7 @@ from branchline.routing.limits import SUBSCRIPTIONS_PER_SUBSCRIBER
 from branchline.routing.overlay.methods import Methods
 from branchline.routing.overlay.topology import Topology, fault
 from branchline.routing.shard import Job
-from branchline.streaming import checkpoint
+from branchline.streaming import checkpoint, state
 from branchline.streaming.columns import OUTPUT
 from branchline.streaming.files import read_text, write_text
 from branchline.streaming.operator import RouterOperator
@@ -177,7 +177,13 @@ def _neighbours_topics(
 def _first_topology(spark: SparkSession, config: RouterConfig) -> Topology | None:
     """The topology that the state begins with. Refuses a checkpoint that was made for something else."""
     ours = checkpoint.Made(
-        config.namespace, config.cluster_name, config.shards, config.brokers, config.topology, config.join
+        config.namespace,
+        config.cluster_name,
+        config.shards,
+        config.brokers,
+        config.topology,
+        state.LAYOUT_VERSION,
+        config.join,
     )
     path = f"{config.checkpoint.rstrip('/')}/branchline.json"
     found = read_text(spark, path)

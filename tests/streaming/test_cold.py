@@ -47,12 +47,12 @@ def images() -> list[Path]:
     return list(Path(os.environ[FOLDER]).rglob("*.image"))
 
 
-def delete(_: SparkSession) -> None:
+def delete(_: int) -> None:
     for path in images():
         path.unlink()
 
 
-def damage(_: SparkSession) -> None:
+def damage(_: int) -> None:
     for path in images():
         content = bytearray(path.read_bytes())
         content[len(content) // 2 :] = bytes(len(content) - len(content) // 2)
@@ -64,8 +64,8 @@ def damage(_: SparkSession) -> None:
 DISTURBANCES: dict[str, Callable[[SparkSession], Any]] = {
     "nothing": lambda _: None,
     "workers killed": kill_workers,
-    "workers killed, images deleted": lambda spark: (kill_workers(spark), delete(spark)),
-    "workers killed, images damaged": lambda spark: (kill_workers(spark), damage(spark)),
+    "workers killed, images deleted": lambda spark: delete(kill_workers(spark)),
+    "workers killed, images damaged": lambda spark: damage(kill_workers(spark)),
 }
 
 

@@ -93,11 +93,12 @@ def test_further_brokers_go_on_with_the_topology_of_the_beginning() -> None:
     [
         (replace(MADE, brokers=("dublin", "lisbon")), "broker virginia", "--broker dublin --broker virginia"),
         (replace(MADE, topology=PAIR.linked("dublin", "virginia", 3)), "another topology", "control message"),
+        (replace(MADE, layout=3), "another layout", "the version of branchline that wrote it"),
         (replace(MADE, shards=4), "shards 2", "--checkpoint"),
         (replace(MADE, namespace="other"), "namespace 'branchline'", "--checkpoint"),
         (replace(MADE, cluster="eu"), "cluster 'main'", "--checkpoint"),
     ],
-    ids=["a broker left out", "topology", "shards", "namespace", "cluster"],
+    ids=["a broker left out", "topology", "layout", "shards", "namespace", "cluster"],
 )
 def test_a_checkpoint_made_for_something_else_is_refused(ours: Made, says: str, to_do: str) -> None:
     """The job is told what differs and what to do; nothing is changed."""

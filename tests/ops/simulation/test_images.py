@@ -16,10 +16,10 @@ import pytest
 
 from branchline.ops.simulation.runner import Runner
 from branchline.ops.simulation.scripts import Script
-from branchline.routing.shard import Shard
+from branchline.routing.shard import Image, Shard, ShardState
 
 STEPS = 40
-SEEDS = {"everyday": 12, "thorough": 60, "soak": 2_000, "filters": 12}[
+SEEDS = {"everyday": 6, "thorough": 12, "soak": 2_000, "filters": 6}[
     os.environ.get("HYPOTHESIS_PROFILE", "everyday")
 ]
 
@@ -31,24 +31,48 @@ def digest(seed: int) -> tuple[str, Counter[str]]:
     return hashlib.sha256(text.encode()).hexdigest(), played.counts
 
 
-def reopen(runner: Runner, random: Random, seen: Counter[str]) -> None:
-    """Take away some shards, and open them from an image that some shard of the job has made."""
-    for index, shard in enumerate(runner.shards):
-        image = random.choice(runner.shards).image() if random.random() < 0.3 else None
-        if image is None:
-            continue
-        opened = Shard(runner.job, index, [shard.own_state()], image)
-        assert opened.state() == shard.state()
-        assert opened.describe() == shard.describe()
-        assert list(map(len, places(opened))) == list(map(len, places(shard)))
-        runner.shards[index] = opened
-        seen["opened"] += 1
-        seen["subscriptions"] += sum(len(broker.table) for broker in opened.brokers.values())
-        seen["held"] += sum(len(broker.held) for broker in opened.brokers.values())
-        seen["pending"] += sum(len(broker.home.pending.awaited()) for broker in opened.brokers.values())
-        seen["leases"] += sum(broker.home.leases.due_ms() is not None for broker in opened.brokers.values())
-        seen["nodes"] += sum(vocabulary.tree.nodes for vocabulary in opened.trees.vocabularies)
-        seen["beside"] += sum(vocabulary._stored is not None for vocabulary in opened.trees.vocabularies)
+class Logs:
+    """What the shards of a job have remembered, as a state store keeps it, and an image of some point."""
+
+    def __init__(self, random: Random, seen: Counter[str]) -> None:
+        self._random, self._seen = random, seen
+        self._shared: dict[int, list[ShardState]] = {}
+        self._own: dict[int, list[ShardState]] = {}
+        self._image: tuple[int, Image] | None = None
+
+    def remember(self, index: int, changed: ShardState) -> None:
+        shared, own = changed.divided()
+        for state, log in ((shared, self._shared), (own, self._own)):
+            log.setdefault(index, []).extend([state] if state else [])
+
+    def reopen(self, runner: Runner) -> None:
+        """Take away some shards, and open them from an image that some shard of the job once made."""
+        shared = [self._shared.get(index, []) for index in range(len(runner.shards))]
+        assert all(each == shared[0] for each in shared), "all shards share what they think they share"
+        if self._random.random() < 0.2:
+            image = self._random.choice(runner.shards).image()
+            self._image = None if image is None else (len(shared[0]), image)
+        for index, shard in enumerate(runner.shards):
+            if self._image is not None and self._random.random() < 0.3:
+                point, image = self._image
+                since = shared[0][point:]
+                opened = Shard(runner.job, index, [*since, *self._own.get(index, [])], image)
+                assert opened.state() == shard.state()
+                assert opened.describe() == shard.describe()
+                assert list(map(len, places(opened))) == list(map(len, places(shard)))
+                runner.shards[index] = opened
+                self._note(opened, len(since))
+
+    def _note(self, opened: Shard, since: int) -> None:
+        brokers, vocabularies = opened.brokers.values(), opened.trees.vocabularies
+        self._seen["opened"] += 1
+        self._seen["since"] += since
+        self._seen["subscriptions"] += sum(len(broker.table) for broker in brokers)
+        self._seen["held"] += sum(len(broker.held) for broker in brokers)
+        self._seen["pending"] += sum(len(broker.home.pending.awaited()) for broker in brokers)
+        self._seen["leases"] += sum(broker.home.leases.due_ms() is not None for broker in brokers)
+        self._seen["nodes"] += sum(vocabulary.tree.nodes for vocabulary in vocabularies)
+        self._seen["beside"] += sum(vocabulary._stored is not None for vocabulary in vocabularies)
 
 
 def places(shard: Shard) -> list[Any]:
@@ -61,11 +85,16 @@ def test_scripts_are_the_same_with_shards_opened_from_images(monkeypatch: pytest
     alive = [digest(seed)[0] for seed in seeds]
     seen: Counter[str] = Counter()
     random = Random(1)
+    logs: dict[Runner, Logs] = {}
     commit = Runner._commit
 
-    def commit_and_reopen(self: Runner, *arguments: Any) -> None:
-        commit(self, *arguments)
-        reopen(self, random, seen)
+    def commit_and_reopen(self: Runner, batch: Any, results: list[Any]) -> None:
+        commit(self, batch, results)
+        mine = logs.setdefault(self, Logs(random, seen))
+        for result in results:
+            if result.outputs.changed is not None:
+                mine.remember(result.shard, result.outputs.changed)
+        mine.reopen(self)
 
     monkeypatch.setattr(Runner, "_commit", commit_and_reopen)
     assert [digest(seed)[0] for seed in seeds] == alive
