@@ -46,7 +46,7 @@ def awaited(look: Look) -> list[str]:
         elif served is None:
             why = f"no job on the cluster {member.cluster} serves it"
         elif served.state != RUNNING:
-            why = f"its job {served.job} is {served.state}"
+            why = f"its job {served.job} is {served.trouble}"
         elif served.topology is None:
             why = f"its job {served.job} has handled nothing since it started"
         else:
@@ -67,7 +67,7 @@ def unserved(look: Look, name: str, cluster: str) -> str | None:
             hint="check --cluster",
         )
     if served.state != RUNNING:
-        return f"the job {served.job}, which serves {name}, is {served.state}"
+        return f"the job {served.job}, which serves {name}, is {served.trouble}"
     if served.topology is None:
         return f"the job {served.job}, which serves {name}, has handled nothing since it started"
     if not served.waiting:

@@ -41,6 +41,13 @@ class Served:
     """No topology that it was told of has it."""
     positions: Offsets = field(default_factory=dict)
     """The next offset of each partition that its job reads."""
+    error: str | None = None
+    """What made its job fail."""
+
+    @property
+    def trouble(self) -> str:
+        """What the job does in place of running, for people."""
+        return f"{self.state}: {self.error}" if self.error else self.state
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +83,7 @@ def served(stats: Iterable[tuple[str, Mapping[str, Any]]], now_s: float) -> dict
                 name in said.get("joining", ()),
                 name in said.get("waiting", ()),
                 positions,
+                said.get("error"),
             )
             # A broker may have moved from one job to another: the one that runs counts, then the last.
             rank = (state == RUNNING, at_ms)
