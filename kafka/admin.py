@@ -1,6 +1,6 @@
 """Making and checking topics."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException
@@ -115,6 +115,15 @@ def differences(cluster: Cluster, wanted: Mapping[str, TopicKind]) -> list[Diffe
             if value != expected:
                 found.append(Difference(resource.name, entry, expected, str(value)))
     return found
+
+
+def message_limits(cluster: Cluster, topics: Collection[str]) -> dict[str, int]:
+    """The bytes that each of these topics, as far as they are there, takes at once."""
+    admin = cluster.admin()
+    present = [name for name in _list(cluster, admin, REQUEST_TIMEOUT_S) if name in topics]
+    resources = [ConfigResource(ResourceType.TOPIC, name) for name in present]
+    asked = admin.describe_configs(resources, request_timeout=REQUEST_TIMEOUT_S) if resources else {}
+    return {each.name: int(future.result()["max.message.bytes"].value) for each, future in asked.items()}
 
 
 def cluster_id(cluster: Cluster, timeout_s: float = REQUEST_TIMEOUT_S) -> str:

@@ -42,7 +42,8 @@ def status(
         emit(found)
     else:
         _show(found)
-    ctx.exit(0 if any(job["running"] for job in found["jobs"]) else EXIT_NOT_RUNNING)
+    routers = [job for job in found["jobs"] if job["job"] == "router"]
+    ctx.exit(0 if any(job["running"] for job in routers) else EXIT_NOT_RUNNING)
 
 
 def gather(cluster: Cluster, topics: Topics, now_s: float) -> dict[str, Any]:
@@ -52,9 +53,7 @@ def gather(cluster: Cluster, topics: Topics, now_s: float) -> dict[str, Any]:
     partitions = {name: count for name, count in every.items() if kinds[name] is not None}
     ends = offsets(cluster, partitions)
     jobs = _jobs(last_stats(cluster, topics) if topics.stats in partitions else {}, now_s)
-    positions: dict[str, dict[str, int]] = {}
-    for job in jobs:
-        positions |= job.pop("positions")
+    positions, readers = _positions(jobs, topics)
     subscriptions = list_subscriptions(cluster, topics) if topics.filters in partitions else []
     inputs = [name for name in partitions if kinds[name] in (ENTRY, BROKER, LINK, CONTROL, RT_UPDATES)]
     return {
@@ -69,6 +68,7 @@ def gather(cluster: Cluster, topics: Topics, now_s: float) -> dict[str, Any]:
                     end - positions.get(name, {}).get(str(partition), first)
                     for partition, (first, end) in enumerate(ends[name])
                 ),
+                "reader": readers.get(name),
             }
             for name in sorted(inputs)
         ],
@@ -90,9 +90,24 @@ def gather(cluster: Cluster, topics: Topics, now_s: float) -> dict[str, Any]:
     }
 
 
+def _positions(
+    jobs: list[dict[str, Any]], topics: Topics
+) -> tuple[dict[str, dict[str, int]], dict[str, str]]:
+    """How far each input topic is read, and by which job: mail for brokers elsewhere is a bridge's."""
+    positions: dict[str, dict[str, int]] = {}
+    readers: dict[str, str] = {}
+    # A bridge reads updates of the tree too, but that they wait for it is no lag of the router.
+    for job in sorted(jobs, key=lambda job: job["job"] == "router"):
+        name = "router" if job["job"] == "router" else f"{job['job']} {job['name']}"
+        for topic, at in job.pop("positions").items():
+            if job["job"] == "router" or topic != topics.rt_updates:
+                positions[topic], readers[topic] = at, name
+    return positions, readers
+
+
 def _jobs(stats: dict[str, dict[str, Any]], now_s: float) -> list[dict[str, Any]]:
     jobs = []
-    for said in stats.values():
+    for key, said in stats.items():
         age_s = now_s - said.get("at_ms", 0) / 1000
         state = said.get("state", "unknown")
         patience_s = {"running": SILENT_AFTER_S, "failed": FAILED_SILENT_AFTER_S}
@@ -101,6 +116,7 @@ def _jobs(stats: dict[str, dict[str, Any]], now_s: float) -> list[dict[str, Any]
         jobs.append(
             {
                 "job": said.get("job"),
+                "name": key.partition("/")[2],
                 "broker": said.get("broker"),
                 "brokers": said.get("brokers") or [said.get("broker")],
                 "topology": said.get("topology"),
@@ -109,6 +125,7 @@ def _jobs(stats: dict[str, dict[str, Any]], now_s: float) -> list[dict[str, Any]
                 "said_s_ago": round(age_s, 1),
                 "positions": said.get("positions") or {},
                 **{name: said.get(name) for name in ("batches", "batch_ms", "restarts", "error", "counts")},
+                **({"lag": sum(said["lag"].values())} if "lag" in said else {}),
             }
         )
     return jobs
@@ -120,6 +137,9 @@ def _show(found: dict[str, Any]) -> None:
         click.echo("no router has ever run here; start one with `branchline up` or `branchline router`")
     for job in found["jobs"]:
         counts = job["counts"] or {}
+        if job["job"] == "bridge":
+            _show_bridge(job, counts)
+            continue
         click.echo(
             f"{job['job']} of {_brokers(job)}: {job['state']} (told {job['said_s_ago']:.0f} s ago), "
             f"{job['batches']} batches, the last in {job['batch_ms'] or 0} ms, {job['restarts']} restarts"
@@ -134,14 +154,30 @@ def _show(found: dict[str, Any]) -> None:
         if job["error"]:
             click.echo(f"  last error: {job['error']}")
     _show_table(
-        ("INPUT", "RECORDS", "LAG"),
-        [(each["topic"], each["records"], each["lag"]) for each in found["inputs"]],
+        ("INPUT", "RECORDS", "LAG", "READ BY"),
+        [
+            (each["topic"], each["records"], each["lag"], each["reader"] or "nobody yet")
+            for each in found["inputs"]
+        ],
     )
     _show_table(
         ("SUBSCRIBER", "SUBSCRIPTIONS", "DELIVERED"),
         [(each["subscriber"], each["subscriptions"], each["delivered"]) for each in found["subscribers"]],
     )
     click.echo(f"\n{found['subscriptions']} subscriptions in force, {found['dead_letters']} dead letters")
+
+
+def _show_bridge(job: dict[str, Any], counts: dict[str, int]) -> None:
+    click.echo(
+        f"bridge {job['name']}, for {_brokers(job)}: {job['state']} (told {job['said_s_ago']:.0f} s ago), "
+        f"lag {job.get('lag', 0):,}, {job['restarts']} restarts"
+    )
+    click.echo(
+        f"  since it started: {counts.get('records', 0):,} records carried "
+        f"({counts.get('bytes', 0):,} bytes), {counts.get('diverted', 0):,} dead letters"
+    )
+    if job["error"]:
+        click.echo(f"  last error: {job['error']}")
 
 
 def _brokers(job: dict[str, Any]) -> str:
