@@ -44,8 +44,8 @@ class Bridge:
     """A bridge between two clusters."""
 
     def __init__(self, ends: Ends, report: Callable[[str], None], *, skip_lost: bool = False) -> None:
-        self._ends = ends
-        self._report = report
+        self.ends = ends
+        self.report = report
         self._skip_lost = skip_lost
         self._run = uuid.uuid4().hex
         self._stats = ends.source.producer(linger_ms=5, message_timeout_ms=20_000)
@@ -103,7 +103,7 @@ class Bridge:
 
     def _cross(self, stop: Event, once: bool) -> None:
         """One life; returns if it was stopped, or with `once` when all is carried."""
-        crossing = Crossing(self._ends, self._run, self.counts, self._report, skip_lost=self._skip_lost)
+        crossing = Crossing(self.ends, self._run, self.counts, self.report, skip_lost=self._skip_lost)
         try:
             while not stop.is_set():
                 crossing.step()
@@ -116,13 +116,13 @@ class Bridge:
 
     def _look(self, crossing: Crossing) -> None:
         if self._failing_since is not None:
-            self._report(f"bridge: running again after {time.monotonic() - self._failing_since:.0f} s")
+            self.report(f"bridge: running again after {time.monotonic() - self._failing_since:.0f} s")
             self._failing_since = None
         self.positions, self._brokers, self._lag = crossing.positions, crossing.brokers, crossing.lag()
         told_s, told = self._progress
         if time.monotonic() - told_s > PROGRESS_EVERY_S:
             if self.counts["records"] > told:
-                self._report(f"bridge: {self.describe()}")
+                self.report(f"bridge: {self.describe()}")
             self._progress = (time.monotonic(), self.counts["records"])
 
     def describe(self) -> str:
@@ -136,7 +136,7 @@ class Bridge:
         self.restarts += 1
         if self._failing_since is None:
             self._failing_since = time.monotonic()
-            self._report(f"bridge: {reason}; waiting, and trying again")
+            self.report(f"bridge: {reason}; waiting, and trying again")
         again_at = time.monotonic() + pause_s
         while time.monotonic() < again_at and not stop.wait(0.1):
             self._tell("failed", reason)
@@ -144,8 +144,8 @@ class Bridge:
     def _down(self) -> ClusterUnreachable | None:
         """The cluster that does not answer, if there is one."""
         for name, cluster in (
-            (self._ends.source_name, self._ends.source),
-            (self._ends.target_name, self._ends.target),
+            (self.ends.source_name, self.ends.source),
+            (self.ends.target_name, self.ends.target),
         ):
             try:
                 cluster_id(cluster, PROBE_TIMEOUT_S)
@@ -158,12 +158,12 @@ class Bridge:
     def _check_fenced(self) -> None:
         """Raise BridgeFenced if another copy has come; else Kafka has given up a transaction of ours."""
         deadline = time.monotonic() + CLAIM_WAIT_S
-        source_id = cluster_id(self._ends.source, PROBE_TIMEOUT_S)
+        source_id = cluster_id(self.ends.source, PROBE_TIMEOUT_S)
         while time.monotonic() < deadline:
-            run = read_marks(self._ends.target, self._ends.mark_topic, source_id).run
+            run = read_marks(self.ends.target, self.ends.mark_topic, source_id).run
             if run != self._run:
                 raise BridgeFenced(
-                    f"another copy of the bridge {self._ends.name} has taken over",
+                    f"another copy of the bridge {self.ends.name} has taken over",
                     hint="one is enough, and only one can run: leave it to that one, or stop it first",
                 )
             time.sleep(0.2)
@@ -181,8 +181,8 @@ class Bridge:
         message: dict[str, Any] = {
             "version": FORMAT_VERSION,
             "job": "bridge",
-            "from": self._ends.source_name,
-            "to": self._ends.target_name,
+            "from": self.ends.source_name,
+            "to": self.ends.target_name,
             "brokers": self._brokers,
             "state": state,
             "error": error,
@@ -192,7 +192,7 @@ class Bridge:
             "lag": self._lag,
             "positions": _by_topic(self.positions),
         }
-        self._stats.produce(self._ends.topics.stats, dump(message), f"bridge/{self._ends.name}")
+        self._stats.produce(self.ends.topics.stats, dump(message), f"bridge/{self.ends.name}")
         self._stats.poll(0)
 
     def _measure(self) -> None:

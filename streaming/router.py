@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from branchline.kafka.admin import ensure_topics
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import ConfigError
+from branchline.kafka.founding import record_first
 from branchline.kafka.topics import TopicKind, Topics, check_name
 from branchline.routing.overlay.topology import Topology, fault
 from branchline.routing.shard import Job
@@ -100,6 +101,8 @@ def start_router(
     ensure_topics(config.cluster, topics.of_brokers(config.brokers))
     topology = _first_topology(spark, config)
     ensure_topics(config.cluster, _neighbours_topics(topics, config.brokers, topology))
+    if topology is not None and len(topology.members) > 1:
+        record_first(config.cluster, topics, topology)
     job = Job(config.brokers, topology, config.cluster_name)
     labels = shard_labels(spark, config.shards)
     rows = read_input(

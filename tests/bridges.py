@@ -146,6 +146,7 @@ def carrying(bridge: Bridge) -> Iterator[Bridge]:
         try:
             bridge.run(stop)
         except BaseException as error:
+            bridge.report(f"bridge: ended: {error!r}")
             raised.append(error)
 
     thread = threading.Thread(target=run, name="bridge")

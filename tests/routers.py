@@ -37,6 +37,7 @@ class Site:
     max_events_per_batch: int = 20_000
     brokers: tuple[str, ...] = ("main",)
     topology: Topology | None = None
+    cluster_name: str = "main"
     query: StreamingQuery | None = None
     counts: list[dict[str, int]] = field(default_factory=list)
     """What every shard counted in every batch."""
@@ -55,6 +56,7 @@ class Site:
             topology=self.topology,
             shards=self.shards,
             max_events_per_batch=self.max_events_per_batch,
+            cluster_name=self.cluster_name,
         )
 
     def start(self) -> None:
