@@ -174,6 +174,15 @@ def differences(cluster: Cluster, wanted: Mapping[str, TopicKind]) -> list[Diffe
     return found
 
 
+def message_limits(cluster: Cluster, topics: Collection[str]) -> dict[str, int]:
+    """The bytes that each of these topics, as far as they are there, takes at once."""
+    admin = cluster.admin()
+    present = [name for name in _list(cluster, admin, REQUEST_TIMEOUT_S) if name in topics]
+    resources = [ConfigResource(ResourceType.TOPIC, name) for name in present]
+    asked = admin.describe_configs(resources, request_timeout=REQUEST_TIMEOUT_S) if resources else {}
+    return {each.name: int(future.result()["max.message.bytes"].value) for each, future in asked.items()}
+
+
 def cluster_id(cluster: Cluster, timeout_s: float = REQUEST_TIMEOUT_S) -> str:
     """The id that the cluster gave itself."""
     return str(_metadata(cluster, cluster.admin(), timeout_s).cluster_id)

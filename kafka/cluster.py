@@ -45,8 +45,11 @@ class Cluster:
         return hash((self.bootstrap, *sorted(self.properties.items())))
 
     def librdkafka(self, **settings: Any) -> dict[str, Any]:
-        """Settings for a confluent-kafka client; names given with underscores are dotted."""
-        dotted = {name.replace("_", "."): value for name, value in settings.items()}
+        """Settings for a confluent-kafka client; underscores in names become dots, but for callbacks."""
+        dotted = {
+            name if name.endswith("_cb") else name.replace("_", "."): value
+            for name, value in settings.items()
+        }
         return {**_QUIET, "bootstrap.servers": self.bootstrap, **self.properties, **dotted}
 
     def java(self) -> dict[str, str]:

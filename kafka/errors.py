@@ -16,7 +16,10 @@
     ├── RequestRefused          the home broker refused a request; carries its answer
     ├── WaitExpired             what was waited for did not come before the deadline
     ├── CheckpointDiffers       a checkpoint does not belong to the job as it is set now
-    └── JobFailed               a job ended and cannot go on
+    │   └── MarkDiffers         nor do the marks of a bridge, to the cluster that it reads
+    ├── JobFailed               a job ended and cannot go on
+    ├── BridgeFenced            another copy of the same bridge has taken over
+    └── SourceGap               what a bridge had still to carry is gone
 
 Bad messages are not errors but data: they become a `Rejection` with a `Code`.
 """
@@ -110,5 +113,17 @@ class CheckpointDiffers(BranchlineError):
     code = "checkpoint-differs"
 
 
+class MarkDiffers(CheckpointDiffers):
+    code = "mark-differs"
+
+
 class JobFailed(BranchlineError):
     code = "job-failed"
+
+
+class BridgeFenced(BranchlineError):
+    code = "bridge-fenced"
+
+
+class SourceGap(BranchlineError):
+    code = "source-gap"

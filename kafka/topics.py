@@ -42,11 +42,14 @@ class TopicKind:
     """Kept by time; None for a topic that is compacted instead."""
     replication: int = -1
     """How many copies Kafka keeps; -1 for the cluster's own default."""
+    segment_bytes: int | None = None
+    """Kafka compacts whole segments only: a topic that is rewritten all the time needs small ones."""
 
     def config(self) -> dict[str, str]:
         """The configuration entries that the topic is created with, and that `doctor` checks."""
         if self.retention_ms is None:
-            return {"cleanup.policy": "compact"}
+            segments = {} if self.segment_bytes is None else {"segment.bytes": str(self.segment_bytes)}
+            return {"cleanup.policy": "compact", **segments}
         return {"cleanup.policy": "delete", "retention.ms": str(self.retention_ms)}
 
 
@@ -61,8 +64,13 @@ RT_UPDATES = TopicKind("rt-updates", "what the Tree Optimizer tells of the Routi
 OUT = TopicKind("out.<subscriber>", "the events that matched, as published", 1, 7 * DAY_MS)
 DEAD_LETTERS = TopicKind("dead-letters", "what could not be used, and what is still owed", 1, 30 * DAY_MS)
 STATS = TopicKind("stats", "what the jobs did, batch by batch", 1, DAY_MS)
+BRIDGE = TopicKind(
+    "bridge.<cluster>",
+    "marks: how far the bridge from that cluster to this one has come",
+    segment_bytes=4 * 1024 * 1024,
+)
 
-TOPIC_KINDS = (ENTRY, BROKER, LINK, CONTROL, ACKS, FILTERS, RT_UPDATES, OUT, DEAD_LETTERS, STATS)
+TOPIC_KINDS = (ENTRY, BROKER, LINK, CONTROL, ACKS, FILTERS, RT_UPDATES, OUT, DEAD_LETTERS, STATS, BRIDGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +124,9 @@ class Topics:
     def stats(self) -> str:
         return f"{self._prefix}stats"
 
+    def bridge(self, cluster: str) -> str:
+        return f"{self._prefix}bridge.{cluster}"
+
     def kind(self, topic: str) -> TopicKind | None:
         """What kind of topic this is, or None if it is not one of this namespace's."""
         if not topic.startswith(self._prefix):
@@ -128,7 +139,7 @@ class Topics:
         return None
 
     def named(self, topic: str) -> str | None:
-        """The broker or subscriber that the topic belongs to, if it belongs to one."""
+        """The broker, subscriber or cluster that the topic belongs to, if it belongs to one."""
         kind = self.kind(topic)
         return topic.rpartition(".")[2] if kind is not None and "<" in kind.name else None
 

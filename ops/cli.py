@@ -7,6 +7,7 @@ from confluent_kafka import KafkaException
 
 from branchline.kafka.errors import BranchlineError, ClusterUnreachable, ConfigError
 from branchline.ops.bench import bench
+from branchline.ops.bridge import bridge
 from branchline.ops.consume import consume
 from branchline.ops.dead_letters import dead_letters
 from branchline.ops.demo import demo
@@ -82,6 +83,7 @@ for command in (
     up,
     router,
     optimizer,
+    bridge,
     publish,
     subscribe,
     renew,

@@ -158,14 +158,18 @@ def find_cluster(bootstrap: str | None, client_properties: str | None) -> Cluste
         )
     cluster = Cluster(address, properties)
     check_reachable(address)
+    check_settings(cluster, client_properties or "--bootstrap")
+    return cluster
+
+
+def check_settings(cluster: Cluster, where: str) -> None:
+    """Raise a ConfigError that says where to look, if no client can be made for the cluster."""
     try:
         cluster.admin()
     except KafkaException as error:
         raise ConfigError(
-            f"the Kafka client does not take its settings: {error.args[0].str()}",
-            hint=f"check {client_properties or '--bootstrap'}",
+            f"the Kafka client does not take its settings: {error.args[0].str()}", hint=f"check {where}"
         ) from None
-    return cluster
 
 
 def make_topics(namespace: str) -> Topics:

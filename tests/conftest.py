@@ -79,6 +79,13 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         yield Cluster(kafka.bootstrap, client)
 
 
+@pytest.fixture(scope="session")
+def elsewhere(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
+    """A second Kafka, for what goes on between two. A test that stops it starts it again."""
+    with EmbeddedKafka(tmp_path_factory.mktemp("elsewhere") / "data", jars, find_java()) as kafka:
+        yield kafka
+
+
 @contextmanager
 def _container() -> Iterator[str]:
     # Imported here: it looks for a Docker engine, which need not be there.

@@ -3,7 +3,7 @@
 import itertools
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from routers import Site, read_all
@@ -41,10 +41,14 @@ class Observer:
 
     def __post_init__(self) -> None:
         self._requests = (f"r{number}" for number in itertools.count(1))
-        self._events = itertools.count(1)
+        self._events: Iterator[int] = itertools.count(1)
         self._seen: dict[tuple[str, int], int] = {}
         """How far each partition is read."""
         self.subscribers: set[str] = set()
+
+    def number_from(self, events: Iterator[int]) -> None:
+        """Take the numbers of events from here: several observers of one history share them."""
+        self._events = events
 
     def subscribe(self, identity: Identity, spelling: str, text: str) -> str:
         """Subscribe, or replace what stands; the request's id."""
@@ -62,14 +66,15 @@ class Observer:
         self.site.write(self.site.topics.control, encode_request(request), subscriber)
         return name
 
-    def publish(self, at: str, key: str | None, attributes: Mapping[str, JsonValue]) -> None:
-        """Publish a plain event, numbered as `n`."""
+    def publish(self, at: str, key: str | None, attributes: Mapping[str, JsonValue]) -> int:
+        """Publish a plain event, numbered as `n`; its number."""
         number = next(self._events)
         value = json.dumps({**attributes, "n": number}).encode()
         read = decode_event(Record(Place("in", 0, 0, 0), key and key.encode(), value))
         assert isinstance(read, Event)
         self.history.append(Published(number, read.attributes, None if key is None else (at, key)))
         self.site.publish(value, key, at=at)
+        return number
 
     def propose(self, topology: Topology, ending: Iterable[Identity] = ()) -> None:
         """Ask for a topology, by which these subscriptions may end; steady again after `settle`."""
@@ -106,11 +111,15 @@ class Observer:
         self.site.flush()
         self.site.settle()
         self.hear()
+        self.take()
+        self.history += [Settled(), Steady()]
+
+    def take(self) -> None:
+        """Read the deliveries that are new."""
         for record in self._read([self.site.topics.out(subscriber) for subscriber in self.subscribers]):
             subscriber = self.site.topics.named(record.place.topic)
             assert subscriber is not None
             self.history.append(Read(subscriber, json.loads(record.value or b"")["n"]))
-        self.history += [Settled(), Steady()]
 
     def verdict(self) -> Verdict:
         """What the checker says of all that was settled."""

@@ -41,6 +41,7 @@ class Site:
     topology: Topology | None = None
     max_subscriptions: int = SUBSCRIPTIONS_PER_SUBSCRIBER
     out: OutTopics = field(default_factory=OutTopics)
+    cluster_name: str = "main"
     query: StreamingQuery | None = None
     counts: list[dict[str, Any]] = field(default_factory=list)
     """What every shard counted in every batch."""
@@ -61,6 +62,7 @@ class Site:
             max_events_per_batch=self.max_events_per_batch,
             max_subscriptions=self.max_subscriptions,
             out=self.out,
+            cluster_name=self.cluster_name,
         )
 
     def start(self) -> None:

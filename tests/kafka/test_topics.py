@@ -29,6 +29,7 @@ def all_topics(topics: Topics, name: str) -> dict[str, tuple[TopicKind, str | No
         topics.rt_updates: (kinds.RT_UPDATES, None),
         topics.dead_letters: (kinds.DEAD_LETTERS, None),
         topics.stats: (kinds.STATS, None),
+        topics.bridge(name): (kinds.BRIDGE, name),
     }
 
 
@@ -130,11 +131,11 @@ def test_what_is_a_name(text: str) -> None:
 
 
 def test_what_a_router_needs_is_of_the_kinds_that_its_names_say() -> None:
-    """`of_broker` lists every topic but the subscribers', each with the kind that its name reads as."""
+    """`of_broker` lists all topics but subscribers' and bridges', each of the kind that its name reads as."""
     topics = Topics()
     needed = topics.of_broker("dublin")
     assert {topic: topics.kind(topic) for topic in needed} == needed
-    assert set(needed) == set(all_topics(topics, "dublin")) - {topics.out("dublin")}
+    assert set(needed) == set(all_topics(topics, "dublin")) - {topics.out("dublin"), topics.bridge("dublin")}
     both = topics.of_brokers(("dublin", "virginia"))
     assert both == needed | topics.of_broker("virginia")
 
@@ -146,7 +147,7 @@ def test_updates_of_the_tree_have_a_partition_for_each_part() -> None:
 
 @pytest.mark.parametrize("kind", TOPIC_KINDS, ids=lambda kind: kind.name)
 def test_a_topic_is_kept_by_time_or_compacted(kind: TopicKind) -> None:
-    """Only `filters` is compacted; everything else has a time after which it is dropped."""
-    config = kind.config()
-    assert config["cleanup.policy"] == ("compact" if kind is kinds.FILTERS else "delete")
-    assert ("retention.ms" in config) == (kind is not kinds.FILTERS)
+    """Only `filters` and marks are compacted; everything else has a time after which it is dropped."""
+    config, compacted = kind.config(), kind in (kinds.FILTERS, kinds.BRIDGE)
+    assert config["cleanup.policy"] == ("compact" if compacted else "delete")
+    assert ("retention.ms" in config) == (not compacted)

@@ -1,0 +1,29 @@
+"""Two sites on two Kafka clusters, real routers and bridges: the history of all clients must be clean."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from two_sites import run_two_sites
+
+from branchline.kafka.cluster import Cluster
+from branchline.kafka.embedded import EmbeddedKafka
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+
+def test_two_sites_give_everybody_what_they_are_owed(
+    spark: SparkSession, cluster: Cluster, elsewhere: EmbeddedKafka, namespace: str, tmp_path: Path
+) -> None:
+    """Subscriptions in all spellings come and go at both sites, and one cluster goes down and comes back.
+
+    An event's content is matched once, where it enters. A copy crosses for each event that somebody beyond
+    wants, and for no other but where a cover beyond holds for more than its filter.
+    """
+    elsewhere.start()
+    figures = run_two_sites(spark, cluster, elsewhere, namespace, tmp_path)
+    verdict = figures.verdict
+    assert verdict.clean, verdict.describe()
+    assert verdict.owed > 100 and verdict.ordered > 100, verdict.describe()
+    assert figures.accepted == figures.content_matches >= 200
+    assert figures.wanted > 20 and figures.approximate > 0
