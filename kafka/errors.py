@@ -15,6 +15,8 @@
     ├── RequestRefused          the home broker refused a request; carries its answer
     ├── WaitExpired             what was waited for did not come before the deadline
     ├── CheckpointDiffers       a checkpoint does not belong to the job as it is set now
+    ├── OffsetsGone             records that were not read yet are there no more
+    ├── JobRunning              a job runs that must not
     └── JobFailed               a job ended and cannot go on
 
 Bad messages are not errors but data: they become a `Rejection` with a `Code`.
@@ -103,6 +105,14 @@ class WaitExpired(BranchlineError):
 
 class CheckpointDiffers(BranchlineError):
     code = "checkpoint-differs"
+
+
+class OffsetsGone(BranchlineError):
+    code = "offsets-gone"
+
+
+class JobRunning(BranchlineError):
+    code = "job-running"
 
 
 class JobFailed(BranchlineError):

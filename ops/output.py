@@ -12,6 +12,7 @@ from branchline.kafka.errors import (
     BranchlineError,
     CheckpointDiffers,
     ClusterUnreachable,
+    OffsetsGone,
     PublishFailed,
     RequestRefused,
     SetupError,
@@ -29,6 +30,7 @@ EXIT_CODES: dict[type[BranchlineError], int] = {
     RequestRefused: 5,
     WaitExpired: 6,
     CheckpointDiffers: 7,
+    OffsetsGone: 7,
 }
 """0: done. 1: a check or a job failed. 2: the command line or a setting is wrong. Else as here."""
 

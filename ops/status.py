@@ -114,6 +114,11 @@ def _jobs(stats: dict[str, dict[str, Any]], now_s: float) -> list[dict[str, Any]
     return jobs
 
 
+def running_jobs(stats: dict[str, dict[str, Any]], now_s: float) -> list[dict[str, Any]]:
+    """The jobs that run, or have failed and try again."""
+    return [job for job in _jobs(stats, now_s) if job["state"] in ("running", "failed")]
+
+
 def _show(found: dict[str, Any]) -> None:
     click.echo(f"Kafka {found['bootstrap']}, namespace {found['namespace']}")
     if not found["jobs"]:

@@ -10,13 +10,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from branchline.kafka.errors import CheckpointDiffers
+from branchline.kafka.rebuilding import Offsets
 from branchline.kafka.topologies import topology_fields, topology_from_fields
 from branchline.routing.overlay.topology import Topology, founded
 
-ANEW = (
-    "give a new --checkpoint: the job then reads all topics from their beginning, and repeats deliveries "
-    "with their old ids"
-)
+MADE_FILE = "branchline.json"
+
+
+def anew(checkpoint: str) -> str:
+    """What to do about a checkpoint that cannot be gone on with."""
+    return (
+        "make a new one from what is recorded, as it is to be now: "
+        f"branchline rebuild --from {checkpoint} --checkpoint NEW"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +35,20 @@ class Made:
     brokers: tuple[str, ...]
     topology: Topology | None = None
     """The one that the brokers begin with."""
+    layout: int | None = None
+    """Of the state; None in a file that does not say."""
+    starts: Offsets | None = None
+    """In a rebuilt one: where to read from at first."""
+    seed: str | None = None
+    """In a rebuilt one: the file beside this one with the state that it begins with."""
 
     def dump(self) -> str:
         """As text for the file."""
         fields: dict[str, Any] = {name: getattr(self, name) for name in ("namespace", "cluster", "shards")}
         topology = None if self.topology is None else topology_fields(self.topology)
-        return json.dumps({**fields, "brokers": list(self.brokers), "topology": topology})
+        fields |= {"brokers": list(self.brokers), "topology": topology}
+        more = {"layout": self.layout, "starts": self.starts, "seed": self.seed}
+        return json.dumps(fields | {name: value for name, value in more.items() if value is not None})
 
 
 def load(text: str) -> Made:
@@ -50,6 +64,9 @@ def load(text: str) -> Made:
         fields["shards"],
         tuple(fields["brokers"]),
         None if topology is None else topology_from_fields(topology),
+        fields.get("layout"),
+        fields.get("starts"),
+        fields.get("seed"),
     )
 
 
@@ -62,12 +79,14 @@ def begin(ours: Made) -> Made:
 
 def go_on(ours: Made, theirs: Made, checkpoint: str) -> Made:
     """What the checkpoint is for from now on; raises CheckpointDiffers if this job cannot go on with it."""
+    if theirs.layout not in (None, ours.layout):
+        raise layout_differs(checkpoint)
     for name in ("namespace", "cluster", "shards"):
         was, now = getattr(theirs, name), getattr(ours, name)
         if was != now:
             raise CheckpointDiffers(
                 f"the checkpoint {checkpoint} was made with {name} {was!r}, this job has {now!r}",
-                hint=f"start it with the {name} it was made with, or {ANEW}",
+                hint=f"start it with the {name} it was made with, or {anew(checkpoint)}",
             )
     missing = [broker for broker in theirs.brokers if broker not in ours.brokers]
     if missing:
@@ -75,13 +94,24 @@ def go_on(ours: Made, theirs: Made, checkpoint: str) -> Made:
         raise CheckpointDiffers(
             f"the checkpoint {checkpoint} has the state of broker {', '.join(missing)}, "
             "which this job does not serve",
-            hint=f"start it with {names}, also for a broker that a topology has retired; or {ANEW}",
+            hint=f"start it with {names}, also for a broker that a topology has retired; "
+            f"or {anew(checkpoint)}",
         )
-    if ours.topology is not None and ours.topology != theirs.topology:
+    # A rebuilt one has the topology in its seed, and whatever a job once began with is past.
+    if ours.topology is not None and theirs.seed is None and ours.topology != theirs.topology:
         began = "no topology" if theirs.topology is None else "another topology"
         raise CheckpointDiffers(
             f"the checkpoint {checkpoint} began with {began}",
             hint="start it without --topology (and with the --brokers that it has), and ask for the next "
-            f"topology with a control message; or {ANEW}",
+            f"topology with a control message; or {anew(checkpoint)}",
         )
-    return replace(ours, topology=theirs.topology)
+    kept = {name: getattr(theirs, name) for name in ("topology", "layout", "starts", "seed")}
+    return replace(ours, **kept)
+
+
+def layout_differs(checkpoint: str) -> CheckpointDiffers:
+    """The state cannot be read by this program."""
+    return CheckpointDiffers(
+        f"the state in {checkpoint} was written in another layout",
+        hint=f"run the version of branchline that wrote it, or {anew(checkpoint)}",
+    )

@@ -17,6 +17,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+from confluent_kafka import KafkaException
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -24,10 +25,19 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from branchline.kafka.admin import list_topics
 from branchline.kafka.cluster import Cluster
-from branchline.kafka.errors import BranchlineError, CheckpointDiffers, ClusterUnreachable, JobFailed
+from branchline.kafka.errors import (
+    BranchlineError,
+    CheckpointDiffers,
+    ClusterUnreachable,
+    JobFailed,
+    OffsetsGone,
+)
 from branchline.kafka.fields import FORMAT_VERSION, dump
 from branchline.kafka.messages import encode_tick
+from branchline.kafka.rebuilding import bounds_of, encode_positions
 from branchline.kafka.topics import Topics
+from branchline.streaming.backlog import Backlog
+from branchline.streaming.checkpoint import layout_differs
 from branchline.streaming.router import RouterConfig, start_router
 from branchline.streaming.state import LayoutDiffers
 
@@ -41,6 +51,9 @@ FAILURES_MOST = 10
 
 TICK_EVERY_S = 10.0
 """How often, at most, a batch is asked for because a lease may be over."""
+
+DATA_LOSS = "KAFKA_DATA_LOSS"
+"""What Spark calls it if offsets that it wants to read are gone."""
 
 STOP_DEADLINE_S = 15.0
 """How long a stop waits for the batch in progress."""
@@ -70,6 +83,11 @@ class RouterJob:
         self._restarts = 0
         self._positions: dict[str, dict[str, int]] = {}
         """The next offset of each partition that the query reads, by topic."""
+        self._joined: int | None = None
+        """How many of the brokers have joined; None until the leading shard has said so."""
+        self._marked: dict[str, dict[str, int]] = {}
+        """The positions that were last written to be kept."""
+        self._backlog: Backlog | None = None
         self._told = (0.0, "", -1)
         self._due_ms: int | None = 0
         """When a lease may be over next. Until the leading shard has said so, it may be at once."""
@@ -132,6 +150,7 @@ class RouterJob:
         )
         if self._started is not None:
             self._started.set()
+        self._measure_backlog()
         while query.isActive and not stop.wait(0.25):
             self._tell(query, "running")
             self._tick()
@@ -143,12 +162,27 @@ class RouterJob:
             return None
         failure = query.exception()
         if failure is not None and LayoutDiffers.MARK in str(failure):
-            raise CheckpointDiffers(
-                f"the state in {self._config.checkpoint} was written in another layout",
-                hint="run the version of branchline that wrote it, or give a new --checkpoint: the job then "
-                "reads all topics from their beginning, and repeats deliveries with their old ids",
+            raise layout_differs(self._config.checkpoint)
+        if failure is not None and DATA_LOSS in str(failure):
+            raise OffsetsGone(
+                f"records that were not read yet are gone: {_summary(failure)}",
+                hint="their topic did not keep them, or was made anew. What is left is read with a new "
+                "checkpoint: branchline rebuild --since 7d --checkpoint NEW",
             )
         return _summary(failure) if failure is not None else None
+
+    def _measure_backlog(self) -> None:
+        """Look once where the events end. A job that had to start anew goes on with what it had."""
+        if self._backlog is not None:
+            return
+        try:
+            bounds = bounds_of(self._config.cluster, self._topics.event_topics(self._config.brokers))
+        except (BranchlineError, KafkaException):
+            return  # for looking at only: the query says what is wrong
+        ends = {
+            name: {str(number): end for number, (_, end) in enumerate(each)} for name, each in bounds.items()
+        }
+        self._backlog = Backlog(ends, self._config.max_events_per_batch, time.monotonic())
 
     def _finish_batch(self, query: StreamingQuery) -> None:
         """Give the batch in progress the time to end: what is cut off is written again after a restart."""
@@ -162,11 +196,12 @@ class RouterJob:
     def _observe(self, batch: int, shards: list[dict[str, int]]) -> None:
         self._batches += 1
         for counts in shards:
-            due_ms = counts.pop("due_ms", None)
+            due_ms, joined = counts.pop("due_ms", None), counts.pop("joined")
             known = {name: counts.pop(name) for name in ("subscriptions", "topology")}
             if counts.pop("shard") == 0:
                 self._known = known
                 self._due_ms = due_ms
+                self._joined = joined
             self._counts.update(counts)
 
     def _tick(self) -> None:
@@ -186,6 +221,24 @@ class RouterJob:
             self._positions |= json.loads(source.endOffset or "{}") or {}
         if progress.numInputRows:
             self._batch_ms = progress.durationMs.get("triggerExecution")
+        self._look_at_backlog(query)
+
+    def _look_at_backlog(self, query: StreamingQuery) -> None:
+        if self._backlog is None:
+            return
+        events = self._topics.event_topics(self._config.brokers)
+        if self._backlog.is_begun:
+            positions, rows = self._positions, 0
+        else:
+            positions, rows = {}, 0
+            first: Any = next((each for each in query.recentProgress if each.numInputRows), None)
+            for source in first.sources if first is not None else ():
+                ended = json.loads(source.endOffset or "{}") or {}
+                if ended.keys() & set(events):
+                    positions, rows = ended, source.numInputRows
+        line = self._backlog.look(positions, rows, time.monotonic())
+        if line is not None:
+            self._report(f"router: {line}")
 
     def _tell(self, query: StreamingQuery | None, state: str, error: str | None = None) -> None:
         told_at, told_state, told_batches = self._told
@@ -210,9 +263,18 @@ class RouterJob:
             **self._known,
             "counts": dict(self._counts),
             "positions": self._positions,
+            "backlog": self._backlog.fields() if self._backlog is not None else None,
         }
         self._producer.produce(self._topics.stats, dump(message), f"router/{self._config.name}")
+        self._mark(int(time.time() * 1000))
         self._producer.poll(0)
+
+    def _mark(self, at_ms: int) -> None:
+        """Write how far the job is where it is kept: a rebuild without the checkpoint goes on from there."""
+        if self._joined is not None and self._positions != self._marked:
+            self._marked = dict(self._positions)
+            key, value = encode_positions(self._config.name, self._marked, self._joined, at_ms)
+            self._producer.produce(self._topics.positions, value, key)
 
 
 def _named(brokers: tuple[str, ...]) -> str:

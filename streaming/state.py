@@ -6,10 +6,13 @@ the last snapshot, a new snapshot in chunks. The store is the truth. A worker al
 built in memory, but uses one only if its token equals the stored one. A token is the digest of all entries
 so far: equal tokens mean equal state, whichever worker, attempt or run made it; so nothing depends on
 which worker a shard lands on, and a replay writes the same bytes.
+
+A job that was rebuilt begins with a *seed*: a packed state that every shard finds in place of nothing, and
+takes for its first snapshot.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
@@ -63,8 +66,14 @@ _warm: dict[tuple[Job, int], tuple[bytes, Shard]] = {}
 class ShardStore:
     """Loads and saves one shard."""
 
-    def __init__(self, handle: StatefulProcessorHandle, layout: int = LAYOUT_VERSION) -> None:
+    def __init__(
+        self,
+        handle: StatefulProcessorHandle,
+        layout: int = LAYOUT_VERSION,
+        seed: Callable[[], bytes] | None = None,
+    ) -> None:
         self._layout = layout
+        self._seed = seed
         self._meta = handle.getValueState("meta", _META)
         self._log = handle.getListState("log", _CELL)
         self._snapshot = handle.getListState("snapshot", _CELL)
@@ -93,19 +102,32 @@ class ShardStore:
         log_bytes, snapshot_bytes = meta.log_bytes + len(entry), meta.snapshot_bytes
         if log_bytes > max(LOG_MIN_BYTES, snapshot_bytes):
             snapshot = pack(shard.state())
-            chunks = range(0, len(snapshot), CHUNK_BYTES)
-            self._snapshot.put([(snapshot[start : start + CHUNK_BYTES],) for start in chunks])
+            self._put_snapshot(snapshot)
             self._log.clear()
             log_bytes, snapshot_bytes = 0, len(snapshot)
         else:
             self._log.appendValue((entry,))
-        meta = _Meta(self._layout, token, log_bytes, snapshot_bytes)
+        return self._put_meta(_Meta(self._layout, token, log_bytes, snapshot_bytes))
+
+    def _put_meta(self, meta: _Meta) -> _Meta:
         self._meta.update((meta.layout, meta.token, meta.log_bytes, meta.snapshot_bytes))
         return meta
+
+    def _put_snapshot(self, snapshot: bytes) -> None:
+        chunks = range(0, len(snapshot), CHUNK_BYTES)
+        self._snapshot.put([(snapshot[start : start + CHUNK_BYTES],) for start in chunks])
+
+    def _plant(self, seed: bytes) -> _Meta:
+        """Begin with the seed as if it had been the last snapshot."""
+        self._put_snapshot(seed)
+        token = hashlib.blake2b(seed, digest_size=16).digest()
+        return self._put_meta(_Meta(self._layout, token, 0, len(seed)))
 
     def _read_meta(self) -> _Meta:
         stored = self._meta.get()
         if stored is None:
+            if self._seed is not None:
+                return self._plant(self._seed())
             return _Meta(self._layout, b"", 0, 0)
         layout, token, log_bytes, snapshot_bytes = stored
         if layout != self._layout:

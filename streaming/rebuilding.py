@@ -1,0 +1,100 @@
+"""A rebuilt job's checkpoint: what is taken from the old one, and what the new one begins with.
+
+Theory of operation. Of an old checkpoint only Spark's log of offsets is needed, whose form does not hang on
+the layout of our state: the offsets of the last batch that was committed. What was held there are copies of
+events that have been read and have not gone on; as long as our layout is the same they are read from the
+state, and sent again.
+
+The new checkpoint is prepared and not begun: `branchline.json` says where to read from, and the *seed* beside
+it is the state that every shard finds in place of nothing. So no query is run for it, a router that is
+started with it finds all that it needs, and it may be started with it any number of times: until a shard has
+a state of its own, it begins with the seed. (Spark's own initial state for the operator would have to be
+given at every start, and be run through the query's plan in every batch.)
+"""
+
+import hashlib
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pyspark.sql import DataFrame, SparkSession
+
+from branchline.kafka.errors import ConfigError
+from branchline.kafka.intake import received
+from branchline.kafka.rebuilding import Offsets
+from branchline.kafka.record import Record
+from branchline.routing.shard import Job, Shard, ShardState
+from branchline.streaming import state
+from branchline.streaming.checkpoint import MADE_FILE, Made, load
+from branchline.streaming.facts import pack, unpack
+from branchline.streaming.files import Folder
+
+SPARK_LOG_VERSION = "v1"
+
+
+def committed_offsets(folder: Folder, checkpoint: str, starts: Offsets | None = None) -> Offsets:
+    """Where the job had read to in the last batch that was committed; if there was none, where it began."""
+    if starts is None and not folder.names("offsets"):
+        raise ConfigError(f"{checkpoint} is no checkpoint of a router", hint="check --from")
+    committed = [int(name) for name in folder.names("commits") if name.isdecimal()]
+    if not committed:
+        return starts or {}
+    text = folder.read(f"offsets/{max(committed)}")
+    lines = (text or b"").decode().splitlines()
+    if not lines or lines[0] != SPARK_LOG_VERSION:
+        raise ConfigError(
+            f"{checkpoint} has offsets that this version cannot read",
+            hint="give them in a file: --offsets; or read from a time: --since",
+        )
+    # Then Spark's own matters, and a line for each source.
+    found: dict[str, dict[str, int]] = {}
+    for line in lines[2:]:
+        if line != "-":
+            found |= json.loads(line)
+    return found
+
+
+def made_for(folder: Folder) -> Made | None:
+    """What a checkpoint was made for; None if it does not say."""
+    found = folder.read(MADE_FILE)
+    return None if found is None else load(found.decode())
+
+
+def prepare(folder: Folder, made: Made, seed: ShardState) -> None:
+    """Make a new checkpoint that a router can begin with."""
+    packed = zlib.compress(pack(seed))
+    # Named by what it holds: Spark brings files to workers by their names alone.
+    name = f"branchline-{hashlib.blake2b(packed, digest_size=8).hexdigest()}.state"
+    folder.write(name, packed)
+    # Last: before it is there, there is no checkpoint.
+    folder.write(MADE_FILE, replace(made, seed=name, layout=state.LAYOUT_VERSION).dump().encode())
+
+
+def held_events(spark: SparkSession, checkpoint: str, job: Job) -> list[tuple[str, Record]] | None:
+    """The copies that were held in the old state, with the brokers that they are for.
+
+    None if the state has another layout, and nobody can say.
+    """
+    metas = _cells(spark, checkpoint, "meta", "value.layout").collect()
+    if any(row[1] != state.LAYOUT_VERSION for row in metas):
+        return None
+    parts: dict[int, list[ShardState]] = {row[0]: [] for row in metas}
+    for row in _cells(spark, checkpoint, "snapshot", "list_value.bytes").collect():
+        snapshot = b"".join(bytes(chunk) for chunk in row[1])
+        if snapshot:
+            parts[row[0]].append(unpack(snapshot))
+    for row in _cells(spark, checkpoint, "log", "list_value.bytes").collect():
+        parts[row[0]] += [unpack(bytes(entry)) for entry in row[1]]
+    return [each for part in parts.values() for each in _held(Shard(job, 0, part))]
+
+
+def _cells(spark: SparkSession, checkpoint: str, name: str, column: str) -> DataFrame:
+    options = {"path": checkpoint, "stateVarName": name, "flattenCollectionTypes": "false"}
+    return spark.read.format("statestore").options(**options).load().select("key.shard", column)
+
+
+def _held(shard: Shard) -> Iterator[tuple[str, Record]]:
+    for name, broker in shard.brokers.items():
+        for arrival in broker.held:
+            yield name, received(arrival).record
