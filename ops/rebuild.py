@@ -37,7 +37,8 @@ from branchline.ops.settings import (
 from branchline.ops.status import running_jobs
 
 if TYPE_CHECKING:  # it imports Spark, which takes a second
-    from branchline.ops.rebuilding import Plan, Result
+    from branchline.ops.rebuild_starts import Plan
+    from branchline.ops.rebuilding import Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +142,8 @@ def rebuild(
         return
     ways = Ways(old, offsets, since, from_positions, from_beginning)
     ways.check()
-    from branchline.ops.rebuilding import Plan, run
+    from branchline.ops.rebuild_starts import Plan
+    from branchline.ops.rebuilding import run
 
     plan = Plan(
         cluster=Cluster(""),

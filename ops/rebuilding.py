@@ -7,28 +7,25 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from branchline.kafka.admin import ensure_topics
-from branchline.kafka.cluster import Cluster
-from branchline.kafka.errors import CheckpointDiffers, ConfigError, OffsetsGone
+from branchline.kafka.errors import CheckpointDiffers, ConfigError
 from branchline.kafka.home import Home
 from branchline.kafka.jars import ensure_jars
-from branchline.kafka.listing import last_stats
 from branchline.kafka.rebuilding import (
     Offsets,
     Positions,
     bounds_of,
-    offsets_since,
     read_in_force,
     read_positions,
     read_recorded,
     write_rebuilt,
 )
 from branchline.kafka.record import Record
-from branchline.kafka.topics import Topics
 from branchline.ops.job import default_checkpoint, start_spark
 from branchline.ops.rebuild import refuse_if_running
+from branchline.ops.rebuild_starts import Plan, find_starts, left_to_read
 from branchline.ops.settings import BROKER, CLUSTER, SHARDS
 from branchline.routing.control import Ended
-from branchline.routing.overlay.rebuilding import Rebuilt, Recorded, rebuild
+from branchline.routing.overlay.rebuilding import Rebuilt, rebuild
 from branchline.routing.overlay.topology import FIRST, Topology
 from branchline.routing.shard import Job
 from branchline.streaming.checkpoint import Made, begin
@@ -38,28 +35,6 @@ from branchline.streaming.router import RouterConfig
 from branchline.streaming.session import is_local_path
 
 Report = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What was asked for; None for what was not said."""
-
-    cluster: Cluster
-    topics: Topics
-    old: str | None = None
-    positions: bool = False
-    offsets: Offsets | None = None
-    since_ms: int | None = None
-    control_since_ms: int | None = None
-    brokers: tuple[str, ...] | None = None
-    cluster_name: str | None = None
-    shards: int | None = None
-    topology: Topology | None = None
-    checkpoint: str | None = None
-    master: str = "local[*,4]"
-
-    def at(self, cluster: Cluster) -> "Plan":
-        return replace(self, cluster=cluster)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +75,14 @@ class _Old:
     def __init__(self, plan: Plan, folders: Callable[[str], Folder]) -> None:
         self.made: Made | None = None
         self.offsets: Offsets = {}
+        self.has_state = False
         if plan.old is not None:
             folder = folders(plan.old)
             self.made = made_for(folder)
             # One that was rebuilt and never used begins where it was told to.
             starts = self.made.starts if self.made is not None else None
             self.offsets = committed_offsets(folder, plan.old, starts)
+            self.has_state = bool(folder.names("commits"))
 
 
 def old_offsets(old: str, home: Home, master: str, report: Report) -> Offsets:
@@ -132,8 +109,8 @@ def run(plan: Plan, home: Home, report: Report) -> Result:
             )
         ensure_topics(plan.cluster, plan.topics.of_brokers(made.brokers))
         refuse_if_running(plan.cluster, plan.topics, made.brokers)
-        held = None
-        if plan.old is not None and old.offsets:
+        held: list[tuple[str, Record]] | None = []
+        if plan.old is not None and old.has_state:
             job = Job(_both(made, old.made), (old.made or made).topology, made.cluster)
             held = held_events(session(plan.old), plan.old, job)
         return rebuild_into(plan, made, old.offsets, held, folder, checkpoint, report)
@@ -159,7 +136,7 @@ def rebuild_into(
     )
     report("reading filters")
     recorded = read_recorded(plan.cluster, topics, report)
-    starts = _starts(plan, made, old, said, recorded, bounds, warnings)
+    starts = find_starts(plan, made, old, said, recorded, bounds, warnings)
     newest = recorded.topology or made.topology
     if newest is None and recorded.changes:
         raise ConfigError(
@@ -174,7 +151,7 @@ def rebuild_into(
         in_force=set() if alone else read_in_force(plan.cluster, topics, report),
         now_ms=now_ms,
     )
-    _warn(made, newest, rebuilt, held if plan.old is not None and old else [], plan, warnings)
+    _warn(made, newest, rebuilt, held, plan, warnings)
     report(f"writing {len(rebuilt.letters):,} letters and {len(rebuilt.filters):,} records of filters")
     # What was held by a broker that is not served any more is read by nobody here, but by who serves it.
     write_rebuilt(plan.cluster, topics, rebuilt, held or [], now_ms)
@@ -190,8 +167,8 @@ def rebuild_into(
         newest.number if newest is not None else 0,
         len(held or []),
         len(rebuilt.letters),
-        _left(bounds, starts, topics.control_topics(made.brokers)),
-        _left(bounds, starts, topics.event_topics(made.brokers)) + len(held or []),
+        left_to_read(bounds, starts, topics.control_topics(made.brokers)),
+        left_to_read(bounds, starts, topics.event_topics(made.brokers)) + len(held or []),
         tuple(warnings),
     )
 
@@ -226,96 +203,6 @@ def _joined(made: Made, newest: Topology | None, said: Positions | None) -> bool
     return said is not None and said.joined
 
 
-def _starts(
-    plan: Plan,
-    made: Made,
-    old: Offsets,
-    said: Positions | None,
-    recorded: Recorded,
-    bounds: dict[str, list[tuple[int, int]]],
-    warnings: list[str],
-) -> Offsets:
-    """Where each topic is read from at first. What is not named is read from its beginning."""
-    topics = plan.topics
-    events, control = topics.event_topics(made.brokers), topics.control_topics(made.brokers)
-    starts: Offsets = {}
-    if plan.since_ms is not None:
-        starts = offsets_since(plan.cluster, {each: bounds[each] for each in events}, plan.since_ms)
-    elif plan.positions and said is None:
-        raise ConfigError("the router never said how far it was", hint="give --since or --from-beginning")
-    elif plan.positions and said is not None:
-        starts = said.offsets
-    elif plan.offsets is not None or plan.old is not None:
-        starts = plan.offsets if plan.offsets is not None else old
-    # What was told of the tree is lost with the state: it is read again from its beginning.
-    kept = {name: dict(starts[name]) for name in events if name in starts}
-    known = _control(plan, control, starts, said, recorded, bounds)
-    kept |= {name: dict(each) for name, each in known.items()}
-    _check(kept, bounds, events, warnings)
-    return kept
-
-
-def _control(
-    plan: Plan,
-    control: list[str],
-    starts: Offsets,
-    said: Positions | None,
-    recorded: Recorded,
-    bounds: dict[str, list[tuple[int, int]]],
-) -> Offsets:
-    """Where requests and letters are read from: all that was not handled, and as little else as can be.
-
-    To handle a request a second time is harmless only while its id is remembered: read from the beginning,
-    what has expired or was forgotten would come back.
-    """
-    wanted = [name for name in control if name != plan.topics.rt_updates]
-    if plan.control_since_ms is not None:
-        return offsets_since(plan.cluster, {name: bounds[name] for name in wanted}, plan.control_since_ms)
-    named = plan.topics.control in starts
-    known = starts if named or plan.old is not None else _last_known(plan, said)
-    if known is None and recorded.changes:
-        raise ConfigError(
-            "nobody knows how far requests were read: there is neither the old checkpoint nor the router's "
-            "own word",
-            hint="give --control-since with a time shortly before the router stopped; too early a time "
-            "handles requests again and may bring back leases that have expired",
-        )
-    return {name: known[name] for name in wanted if known and name in known}
-
-
-def _last_known(plan: Plan, said: Positions | None) -> Offsets | None:
-    if said is not None:
-        return said.offsets
-    # A router of a version that wrote no positions tells them in its statistics, for a day.
-    known: dict[str, dict[str, int]] = {}
-    for stats in last_stats(plan.cluster, plan.topics).values():
-        known |= stats.get("positions") or {}
-    return known or None
-
-
-def _check(
-    starts: dict[str, dict[str, int]],
-    bounds: dict[str, list[tuple[int, int]]],
-    events: list[str],
-    warnings: list[str],
-) -> None:
-    """Whether what is to be read is there. Of control that is gone, the rest is read, and that is told."""
-    for name, partitions in starts.items():
-        for partition, offset in list(partitions.items()):
-            number = int(partition)
-            first, end = bounds[name][number] if number < len(bounds[name]) else (0, -1)
-            if first <= offset <= end:
-                continue
-            if name in events or offset > end:
-                raise OffsetsGone(
-                    f"{name}, partition {partition}, has the offsets {first} to {end}, and not {offset}",
-                    hint="records were lost to retention, or the topic was made anew; read what is left with "
-                    "--since or --from-beginning",
-                )
-            partitions[partition] = first
-            warnings.append(f"{first - offset:,} records of {name} were gone before they were read")
-
-
 def _warn(
     made: Made,
     newest: Topology | None,
@@ -327,27 +214,21 @@ def _warn(
     """What a person should know."""
     if held is None:
         warnings.append(
-            "the old state has another layout: copies of events that it held, if any, cannot be read; "
+            "the old state cannot be read, and so neither can copies of events that it held, if any; "
             "`branchline status --json` tells how many were `held` and not `released`. If there were some, "
             "rebuild with --since a time before them"
         )
-    elif plan.old is None and not plan.since_ms:
+    elif (plan.positions or plan.offsets is not None) and newest is not None and len(newest.members) > 1:
         warnings.append(
             "copies of events that the old state held for a newer topology, if any, are not known"
         )
     if rebuilt.joining:
         warnings.append("no broker of this job is known to have joined: they wait to be told everything")
-    for member in newest.members if newest is not None else ():
-        if member.cluster == made.cluster and member.name not in made.brokers:
-            warnings.append(f"broker {member.name} is in the topology and not served by this job")
-
-
-def _left(bounds: dict[str, list[tuple[int, int]]], starts: Offsets, names: list[str]) -> int:
-    return sum(
-        end - max(first, starts.get(name, {}).get(str(number), first))
-        for name in names
-        for number, (first, end) in enumerate(bounds.get(name, []))
-    )
+    warnings += [
+        f"broker {member.name} is in the topology and not served by this job"
+        for member in (newest.members if newest is not None else ())
+        if member.cluster == made.cluster and member.name not in made.brokers
+    ]
 
 
 def _session(stack: contextlib.ExitStack, home: Home, master: str, report: Report) -> Callable[[str], Any]:

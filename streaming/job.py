@@ -52,8 +52,8 @@ FAILURES_MOST = 10
 TICK_EVERY_S = 10.0
 """How often, at most, a batch is asked for because a lease may be over."""
 
-DATA_LOSS = "KAFKA_DATA_LOSS"
-"""What Spark calls it if offsets that it wants to read are gone."""
+DATA_LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost")
+"""How Spark says, on the driver and from a task, that offsets which it wants to read are gone."""
 
 STOP_DEADLINE_S = 15.0
 """How long a stop waits for the batch in progress."""
@@ -163,7 +163,7 @@ class RouterJob:
         failure = query.exception()
         if failure is not None and LayoutDiffers.MARK in str(failure):
             raise layout_differs(self._config.checkpoint)
-        if failure is not None and DATA_LOSS in str(failure):
+        if failure is not None and any(words in str(failure) for words in DATA_LOSS):
             raise OffsetsGone(
                 f"records that were not read yet are gone: {_summary(failure)}",
                 hint="their topic did not keep them, or was made anew. What is left is read with a new "

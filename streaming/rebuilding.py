@@ -18,6 +18,8 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from branchline.kafka.errors import ConfigError
@@ -74,8 +76,15 @@ def prepare(folder: Folder, made: Made, seed: ShardState) -> None:
 def held_events(spark: SparkSession, checkpoint: str, job: Job) -> list[tuple[str, Record]] | None:
     """The copies that were held in the old state, with the brokers that they are for.
 
-    None if the state has another layout, and nobody can say.
+    None if the state has another layout or cannot be read, and nobody can say.
     """
+    try:
+        return _read_held(spark, checkpoint, job)
+    except (PySparkException, Py4JError):
+        return None
+
+
+def _read_held(spark: SparkSession, checkpoint: str, job: Job) -> list[tuple[str, Record]] | None:
     metas = _cells(spark, checkpoint, "meta", "value.layout").collect()
     if any(row[1] != state.LAYOUT_VERSION for row in metas):
         return None

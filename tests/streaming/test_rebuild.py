@@ -22,8 +22,10 @@ from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import OffsetsGone
 from branchline.kafka.listing import last_stats, list_subscriptions
 from branchline.kafka.messages import encode_request
+from branchline.kafka.rebuilding import read_positions
 from branchline.ops.cli import main
-from branchline.ops.rebuilding import Plan, Result, rebuild_into
+from branchline.ops.rebuild_starts import Plan
+from branchline.ops.rebuilding import Result, rebuild_into
 from branchline.routing.control import Identity, Operation, Request, Status
 from branchline.routing.overlay.topology import founded, link
 from branchline.routing.shard import Job
@@ -185,7 +187,8 @@ def test_a_backlog_is_worked_off_while_requests_are_answered_and_what_is_gone_is
     # Half of a partition is gone before it is read.
     entry = site.topics.entry("main")
     gone = TopicPartition(entry, 0, 20)
-    cluster.admin().delete_records([gone])[gone].result()
+    admin = cluster.admin()  # held: it answers only while it lives
+    admin.delete_records([gone])[gone].result(30)
     with pytest.raises(OffsetsGone) as refused:
         RouterJob(spark, site.config(), lambda _: None).run(Event())
     assert "rebuild --since" in refused.value.hint
