@@ -5,7 +5,7 @@ should a rebuild end half-way and be started again.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -44,22 +44,27 @@ class Positions:
     at_ms: int
 
 
-def encode_positions(name: str, positions: Offsets, joined: int, at_ms: int) -> tuple[bytes, bytes]:
+def encode_positions(
+    brokers: Sequence[str], positions: Offsets, joined: int, at_ms: int
+) -> tuple[bytes, bytes]:
     """Key and value of a job's record on `positions`."""
-    fields = {"version": FORMAT_VERSION, "job": "router", "broker": name, "at_ms": at_ms}
-    return f"router/{name}".encode(), dump({**fields, "joined": joined, "positions": positions})
+    fields = {"version": FORMAT_VERSION, "job": "router", "brokers": list(brokers), "at_ms": at_ms}
+    return f"router/{brokers[0]}".encode(), dump({**fields, "joined": joined, "positions": positions})
 
 
-def read_positions(cluster: Cluster, topics: Topics, name: str) -> Positions | None:
-    """The job's last word on how far it has read; None if it never said."""
-    found: dict[str, Any] | None = None
+def read_positions(cluster: Cluster, topics: Topics, brokers: Iterable[str]) -> Positions | None:
+    """How far a job that served some of these brokers had read, by its last word; None if there is none.
+
+    A job that is rebuilt may have another first broker than before, and so another name.
+    """
+    served, newest = set(brokers), None
     if topics.positions in list_topics(cluster):
         for record in read_to_end(cluster, topics.positions, hint=NO_NAMESPACE):
-            if record.key == f"router/{name}".encode() and record.value is not None:
-                found = json.loads(record.value)
-    if found is None:
-        return None
-    return Positions(found["positions"], found["joined"] > 0, found["at_ms"])
+            said = json.loads(record.value or b"{}")
+            if served & set(said.get("brokers", ())):
+                told = Positions(said["positions"], said["joined"] > 0, said["at_ms"])
+                newest = told if newest is None or told.at_ms >= newest.at_ms else newest
+    return newest
 
 
 def read_recorded(cluster: Cluster, topics: Topics, report: Report) -> Recorded:

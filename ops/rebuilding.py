@@ -19,7 +19,6 @@ from branchline.kafka.rebuilding import (
     read_recorded,
     write_rebuilt,
 )
-from branchline.kafka.record import Record
 from branchline.ops.job import default_checkpoint, start_spark
 from branchline.ops.rebuild import refuse_if_running
 from branchline.ops.rebuild_starts import Plan, find_starts, left_to_read
@@ -30,7 +29,7 @@ from branchline.routing.overlay.topology import FIRST, Topology
 from branchline.routing.shard import Job
 from branchline.streaming.checkpoint import Made, begin
 from branchline.streaming.files import Folder, LocalFolder, SparkFolder
-from branchline.streaming.rebuilding import committed_offsets, held_events, made_for, prepare
+from branchline.streaming.rebuilding import OldState, committed_offsets, made_for, old_state, prepare
 from branchline.streaming.router import RouterConfig
 from branchline.streaming.session import is_local_path
 
@@ -109,27 +108,31 @@ def run(plan: Plan, home: Home, report: Report) -> Result:
             )
         ensure_topics(plan.cluster, plan.topics.of_brokers(made.brokers))
         refuse_if_running(plan.cluster, plan.topics, made.brokers)
-        held: list[tuple[str, Record]] | None = []
+        before: OldState | None = OldState()
         if plan.old is not None and old.has_state:
             job = Job(_both(made, old.made), (old.made or made).topology, made.cluster)
-            held = held_events(session(plan.old), plan.old, job)
-        return rebuild_into(plan, made, old.offsets, held, folder, checkpoint, report)
+            before = old_state(session(plan.old), plan.old, job)
+        return rebuild_into(plan, made, old.offsets, before, folder, checkpoint, report)
 
 
 def rebuild_into(
     plan: Plan,
     made: Made,
     old: Offsets,
-    held: list[tuple[str, Record]] | None,
+    before: OldState | None,
     folder: Folder,
     checkpoint: str,
     report: Report,
 ) -> Result:
-    """Read what Kafka has, write what must be said, and prepare the folder."""
+    """Read what Kafka has, write what must be said, and prepare the folder.
+
+    `before` is what the old state told; None if there is one that cannot be read.
+    """
+    held = before.held if before is not None else ()
     now_ms = int(time.time() * 1000)
     topics, warnings = plan.topics, list[str]()
     job = Job(made.brokers, made.topology, made.cluster)
-    said = read_positions(plan.cluster, topics, made.brokers[0])
+    said = read_positions(plan.cluster, topics, made.brokers)
     # Before anything is read or written: what comes later is read by the router.
     bounds = bounds_of(
         plan.cluster, [*topics.control_topics(made.brokers), *topics.event_topics(made.brokers)]
@@ -147,14 +150,14 @@ def rebuild_into(
     rebuilt = rebuild(
         job,
         recorded,
-        joined=_joined(made, newest, said),
+        joined=_joined(made, newest, said, before),
         in_force=set() if alone else read_in_force(plan.cluster, topics, report),
         now_ms=now_ms,
     )
-    _warn(made, newest, rebuilt, held, plan, warnings)
+    _warn(made, newest, rebuilt, before, plan, warnings)
     report(f"writing {len(rebuilt.letters):,} letters and {len(rebuilt.filters):,} records of filters")
     # What was held by a broker that is not served any more is read by nobody here, but by who serves it.
-    write_rebuilt(plan.cluster, topics, rebuilt, held or [], now_ms)
+    write_rebuilt(plan.cluster, topics, rebuilt, held, now_ms)
     prepare(folder, replace(made, starts=starts), rebuilt.state)
     ended = sum(isinstance(change, Ended) for change in recorded.changes.values())
     return Result(
@@ -165,10 +168,10 @@ def rebuild_into(
         ended,
         rebuilt.pending,
         newest.number if newest is not None else 0,
-        len(held or []),
+        len(held),
         len(rebuilt.letters),
         left_to_read(bounds, starts, topics.control_topics(made.brokers)),
-        left_to_read(bounds, starts, topics.event_topics(made.brokers)) + len(held or []),
+        left_to_read(bounds, starts, topics.event_topics(made.brokers)) + len(held),
         tuple(warnings),
     )
 
@@ -195,24 +198,27 @@ def _both(made: Made, old: Made | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*made.brokers, *(old.brokers if old else ()))))
 
 
-def _joined(made: Made, newest: Topology | None, said: Positions | None) -> bool:
+def _joined(made: Made, newest: Topology | None, said: Positions | None, before: OldState | None) -> bool:
     """Whether a broker of the job had joined, so that `filters` has all that there is to know."""
     members = [newest.member(broker) for broker in made.brokers] if newest is not None else []
+    # Who is of the first topology never had to; and who is alone has nobody to wait for.
     if any(member is not None and member.since == FIRST for member in members):
         return True
-    return said is not None and said.joined
+    if newest is not None and len(newest.members) == 1:
+        return True
+    return (said is not None and said.joined) or (before is not None and before.joined)
 
 
 def _warn(
     made: Made,
     newest: Topology | None,
     rebuilt: Rebuilt,
-    held: list[tuple[str, Record]] | None,
+    before: OldState | None,
     plan: Plan,
     warnings: list[str],
 ) -> None:
     """What a person should know."""
-    if held is None:
+    if before is None:
         warnings.append(
             "the old state cannot be read, and so neither can copies of events that it held, if any; "
             "`branchline status --json` tells how many were `held` and not `released`. If there were some, "

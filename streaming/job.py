@@ -102,6 +102,10 @@ class RouterJob:
         self._started = started
         try:
             self._run(stop)
+        except BranchlineError as error:
+            # Nobody is to take it for running, and wait.
+            self._tell(None, "stopped", error=str(error))
+            raise
         except (Py4JNetworkError, ConnectionError):
             raise JobFailed(
                 "Spark's Java process has ended", hint=f"{self._read_log}, then start again"
@@ -273,7 +277,7 @@ class RouterJob:
         """Write how far the job is where it is kept: a rebuild without the checkpoint goes on from there."""
         if self._joined is not None and self._positions != self._marked:
             self._marked = dict(self._positions)
-            key, value = encode_positions(self._config.name, self._marked, self._joined, at_ms)
+            key, value = encode_positions(self._config.brokers, self._marked, self._joined, at_ms)
             self._producer.produce(self._topics.positions, value, key)
 
 

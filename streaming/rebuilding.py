@@ -16,7 +16,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -73,18 +73,25 @@ def prepare(folder: Folder, made: Made, seed: ShardState) -> None:
     folder.write(MADE_FILE, replace(made, seed=name, layout=state.LAYOUT_VERSION).dump().encode())
 
 
-def held_events(spark: SparkSession, checkpoint: str, job: Job) -> list[tuple[str, Record]] | None:
-    """The copies that were held in the old state, with the brokers that they are for.
+@dataclass(frozen=True, slots=True)
+class OldState:
+    """What only the old state tells."""
 
-    None if the state has another layout or cannot be read, and nobody can say.
-    """
+    held: tuple[tuple[str, Record], ...] = ()
+    """Copies of events that were held, with the brokers that they are for."""
+    joined: bool = False
+    """Whether a broker of the job had joined."""
+
+
+def old_state(spark: SparkSession, checkpoint: str, job: Job) -> OldState | None:
+    """What the old state tells; None if it has another layout or cannot be read."""
     try:
-        return _read_held(spark, checkpoint, job)
+        return _read_state(spark, checkpoint, job)
     except (PySparkException, Py4JError):
         return None
 
 
-def _read_held(spark: SparkSession, checkpoint: str, job: Job) -> list[tuple[str, Record]] | None:
+def _read_state(spark: SparkSession, checkpoint: str, job: Job) -> OldState | None:
     metas = _cells(spark, checkpoint, "meta", "value.layout").collect()
     if any(row[1] != state.LAYOUT_VERSION for row in metas):
         return None
@@ -95,7 +102,10 @@ def _read_held(spark: SparkSession, checkpoint: str, job: Job) -> list[tuple[str
             parts[row[0]].append(unpack(snapshot))
     for row in _cells(spark, checkpoint, "log", "list_value.bytes").collect():
         parts[row[0]] += [unpack(bytes(entry)) for entry in row[1]]
-    return [each for part in parts.values() for each in _held(Shard(job, 0, part))]
+    shards = [Shard(job, 0, part) for part in parts.values()]
+    brokers = [broker for shard in shards for broker in shard.brokers.values()]
+    joined = any(broker.position.member is not None and not broker.joining for broker in brokers)
+    return OldState(tuple(each for shard in shards for each in _held(shard)), joined)
 
 
 def _cells(spark: SparkSession, checkpoint: str, name: str, column: str) -> DataFrame:

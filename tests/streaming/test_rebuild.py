@@ -31,7 +31,7 @@ from branchline.routing.overlay.topology import founded, link
 from branchline.routing.shard import Job
 from branchline.streaming.files import LocalFolder
 from branchline.streaming.job import RouterJob
-from branchline.streaming.rebuilding import committed_offsets, held_events, made_for
+from branchline.streaming.rebuilding import committed_offsets, made_for, old_state
 from branchline.streaming.router import start_router
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
@@ -76,12 +76,12 @@ def rebuild_from(site: Site, old: Path, new: Path, shards: int) -> Result:
     folder = LocalFolder(str(old))
     made = made_for(folder)
     assert made is not None
-    held = held_events(site.spark, str(old), Job(made.brokers, made.topology, made.cluster))
-    assert held is not None
+    before = old_state(site.spark, str(old), Job(made.brokers, made.topology, made.cluster))
+    assert before is not None and before.joined
     made = type(made)(made.namespace, made.cluster, shards, made.brokers, made.topology)
     plan = Plan(site.cluster, site.topics, old=str(old))
     offsets = committed_offsets(folder, str(old))
-    return rebuild_into(plan, made, offsets, held, LocalFolder(str(new)), str(new), lambda _: None)
+    return rebuild_into(plan, made, offsets, before, LocalFolder(str(new)), str(new), lambda _: None)
 
 
 class Story:
@@ -178,7 +178,7 @@ def test_a_backlog_is_worked_off_while_requests_are_answered_and_what_is_gone_is
     with routing(site):
         site.subscribe("early", "n >= 0")
         site.settle()
-    said = read_positions(cluster, site.topics, "main")
+    said = read_positions(cluster, site.topics, ["main"])
     assert said is not None and said.joined
     for number in range(160):
         site.publish(f'{{"n": {number}}}', f"key-{number}")
