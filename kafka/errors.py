@@ -17,6 +17,8 @@
     ├── WaitExpired             what was waited for did not come before the deadline
     ├── CheckpointDiffers       a checkpoint does not belong to the job as it is set now
     │   └── MarkDiffers         nor do the marks of a bridge, to the cluster that it reads
+    ├── OffsetsGone             records that were not read yet are there no more
+    ├── JobRunning              a job runs that must not
     ├── JobFailed               a job ended and cannot go on
     ├── BridgeFenced            another copy of the same bridge has taken over
     └── SourceGap               what a bridge had still to carry is gone
@@ -115,6 +117,14 @@ class CheckpointDiffers(BranchlineError):
 
 class MarkDiffers(CheckpointDiffers):
     code = "mark-differs"
+
+
+class OffsetsGone(BranchlineError):
+    code = "offsets-gone"
+
+
+class JobRunning(BranchlineError):
+    code = "job-running"
 
 
 class JobFailed(BranchlineError):

@@ -63,6 +63,7 @@ FILTERS = TopicKind("filters", "every subscription that the brokers know, by ide
 RT_UPDATES = TopicKind("rt-updates", "what the Tree Optimizer tells of the Routing Tree", 1, 7 * DAY_MS)
 OUT = TopicKind("out.<subscriber>", "the events that matched, as published", 1, 7 * DAY_MS)
 DEAD_LETTERS = TopicKind("dead-letters", "what could not be used, and what is still owed", 1, 30 * DAY_MS)
+POSITIONS = TopicKind("positions", "how far each router job has read, for a rebuild")
 STATS = TopicKind("stats", "what the jobs did, batch by batch", 1, DAY_MS)
 BRIDGE = TopicKind(
     "bridge.<cluster>",
@@ -70,7 +71,10 @@ BRIDGE = TopicKind(
     segment_bytes=4 * 1024 * 1024,
 )
 
-TOPIC_KINDS = (ENTRY, BROKER, LINK, CONTROL, ACKS, FILTERS, RT_UPDATES, OUT, DEAD_LETTERS, STATS, BRIDGE)
+TOPIC_KINDS = (
+    *(ENTRY, BROKER, LINK, CONTROL, ACKS, FILTERS, RT_UPDATES, OUT, DEAD_LETTERS, POSITIONS, STATS),
+    BRIDGE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +125,10 @@ class Topics:
         return f"{self._prefix}dead-letters"
 
     @property
+    def positions(self) -> str:
+        return f"{self._prefix}positions"
+
+    @property
     def stats(self) -> str:
         return f"{self._prefix}stats"
 
@@ -154,6 +162,7 @@ class Topics:
             self.filters: FILTERS,
             self.rt_updates: RT_UPDATES,
             self.dead_letters: DEAD_LETTERS,
+            self.positions: POSITIONS,
             self.stats: STATS,
         }
 
@@ -167,11 +176,19 @@ class Topics:
 
     def control_pattern(self, brokers: tuple[str, ...]) -> str:
         """A Java pattern for the topics that carry control to these brokers."""
-        return _pattern(self.control, self.rt_updates, *map(self.link, brokers))
+        return _pattern(*self.control_topics(brokers))
 
     def event_pattern(self, brokers: tuple[str, ...]) -> str:
         """A Java pattern for the topics that carry events to these brokers."""
-        return _pattern(*map(self.entry, brokers), *map(self.broker, brokers))
+        return _pattern(*self.event_topics(brokers))
+
+    def control_topics(self, brokers: tuple[str, ...]) -> list[str]:
+        """The topics that carry control to these brokers."""
+        return [self.control, self.rt_updates, *map(self.link, brokers)]
+
+    def event_topics(self, brokers: tuple[str, ...]) -> list[str]:
+        """The topics that carry events to these brokers."""
+        return [*map(self.entry, brokers), *map(self.broker, brokers)]
 
 
 def _pattern(*topics: str) -> str:

@@ -16,6 +16,7 @@ from branchline.ops.filtering import filter_commands
 from branchline.ops.machine import doctor, setup
 from branchline.ops.output import JSON_ASKED, exit_code, say, show_error
 from branchline.ops.publish import publish
+from branchline.ops.rebuild import rebuild
 from branchline.ops.run import optimizer, router, up
 from branchline.ops.simulation.simulate import simulate
 from branchline.ops.status import status
@@ -97,6 +98,7 @@ for command in (
     topology,
     doctor,
     setup,
+    rebuild,
     demo,
     bench,
     simulate,

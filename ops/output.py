@@ -13,6 +13,7 @@ from branchline.kafka.errors import (
     CheckpointDiffers,
     ClusterUnreachable,
     EventMissing,
+    OffsetsGone,
     PublishFailed,
     RequestRefused,
     SetupError,
@@ -31,6 +32,7 @@ EXIT_CODES: dict[type[BranchlineError], int] = {
     RequestRefused: 5,
     WaitExpired: 6,
     CheckpointDiffers: 7,
+    OffsetsGone: 7,
 }
 """0: done. 1: a check or a job failed. 2: the command line or a setting is wrong. Else as here."""
 

@@ -31,7 +31,7 @@ EXIT_NOT_RUNNING = 1
 
 TOLD = (
     *("from", "to", "topology", "topologies", "joining", "waiting", "subscriptions", "pending"),
-    *("tree", "parts", "rates", "counts", "batches", "batch_ms", "restarts", "error"),
+    *("tree", "parts", "rates", "backlog", "counts", "batches", "batch_ms", "restarts", "error"),
 )
 """What a job's statistics are passed on of as they are; None for what it has not told."""
 
@@ -148,6 +148,12 @@ def _job(key: str, said: dict[str, Any], ends: Ends, now_s: float) -> dict[str, 
         "lags": lags,
         **{name: said.get(name) for name in TOLD},
     }
+
+
+def running_jobs(stats: Mapping[str, dict[str, Any]], now_s: float) -> list[dict[str, Any]]:
+    """The jobs that run, or have failed and try again."""
+    jobs = [_job(key, said, {}, now_s) for key, said in stats.items()]
+    return [job for job in jobs if job["state"] in ("running", "failed")]
 
 
 def _lag(ends: list[tuple[int, int]], at: Mapping[str, int]) -> int:

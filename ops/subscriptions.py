@@ -128,8 +128,12 @@ def waits_for(stats: Mapping[str, Mapping[str, Any]], identity: Identity) -> lis
     """The brokers that have yet to report it, as its home's job tells in `pending`; None if it does not."""
     for said in stats.values():
         pending = said.get("pending")
-        if identity.home in (said.get("brokers") or ()) and isinstance(pending, dict):
-            return list(pending.get(str(identity), ()))
+        if said.get("job") == "router" and identity.home in said["brokers"] and pending is not None:
+            first = {each["subscription"]: each["waits_for"] for each in pending["first"]}
+            if str(identity) in first:
+                return list(first[str(identity)])
+            # Of many, only the first ones are told by name.
+            return [] if pending["count"] == len(first) else None
     return None
 
 

@@ -10,13 +10,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from branchline.kafka.errors import CheckpointDiffers
+from branchline.kafka.rebuilding import Offsets
 from branchline.kafka.topologies import topology_fields, topology_from_fields
 from branchline.routing.overlay.topology import Topology, founded
 
-ANEW = (
-    "give a new --checkpoint: the job then reads all topics from their beginning, and repeats deliveries "
-    "with their old ids"
-)
+MADE_FILE = "branchline.json"
+
+
+def anew(checkpoint: str) -> str:
+    """What to do about a checkpoint that cannot be gone on with."""
+    return (
+        "make a new one from what is recorded, as it is to be now: "
+        f"branchline rebuild --from {checkpoint} --checkpoint NEW"
+    )
+
 
 UNSAID_LAYOUT = 2
 """The layout of state in a checkpoint whose file does not say it."""
@@ -34,6 +41,10 @@ class Made:
     """The one that the brokers begin with."""
     layout: int = UNSAID_LAYOUT
     """Of the state: Spark itself would refuse another one with words that nobody understands."""
+    starts: Offsets | None = None
+    """In a rebuilt one: where to read from at first."""
+    seed: str | None = None
+    """In a rebuilt one: the file beside this one with the state that it begins with."""
     join: bool = field(default=False, compare=False)
     """Whether they wait to be told of one. Not in the file: there it shows in the topology."""
 
@@ -43,7 +54,9 @@ class Made:
             name: getattr(self, name) for name in ("namespace", "cluster", "shards", "layout")
         }
         topology = None if self.topology is None else topology_fields(self.topology)
-        return json.dumps({**fields, "brokers": list(self.brokers), "topology": topology})
+        fields |= {"brokers": list(self.brokers), "topology": topology}
+        more = {"starts": self.starts, "seed": self.seed}
+        return json.dumps(fields | {name: value for name, value in more.items() if value is not None})
 
 
 def load(text: str) -> Made:
@@ -60,6 +73,8 @@ def load(text: str) -> Made:
         tuple(fields["brokers"]),
         None if topology is None else topology_from_fields(topology),
         fields.get("layout", UNSAID_LAYOUT),
+        fields.get("starts"),
+        fields.get("seed"),
     )
 
 
@@ -73,16 +88,13 @@ def begin(ours: Made) -> Made:
 def go_on(ours: Made, theirs: Made, checkpoint: str) -> Made:
     """What the checkpoint is for from now on; raises CheckpointDiffers if this job cannot go on with it."""
     if theirs.layout != ours.layout:
-        raise CheckpointDiffers(
-            f"the state in {checkpoint} was written in another layout",
-            hint=f"run the version of branchline that wrote it, or {ANEW}",
-        )
+        raise layout_differs(checkpoint)
     for name in ("namespace", "cluster", "shards"):
         was, now = getattr(theirs, name), getattr(ours, name)
         if was != now:
             raise CheckpointDiffers(
                 f"the checkpoint {checkpoint} was made with {name} {was!r}, this job has {now!r}",
-                hint=f"start it with the {name} it was made with, or {ANEW}",
+                hint=f"start it with the {name} it was made with, or {anew(checkpoint)}",
             )
     missing = [broker for broker in theirs.brokers if broker not in ours.brokers]
     if missing:
@@ -90,18 +102,29 @@ def go_on(ours: Made, theirs: Made, checkpoint: str) -> Made:
         raise CheckpointDiffers(
             f"the checkpoint {checkpoint} has the state of broker {', '.join(missing)}, "
             "which this job does not serve",
-            hint=f"start it with {names}, also for a broker that a topology has retired; or {ANEW}",
+            hint=f"start it with {names}, also for a broker that a topology has retired; "
+            f"or {anew(checkpoint)}",
         )
-    if ours.topology is not None and ours.topology != theirs.topology:
+    # A rebuilt one has the topology in its seed, and whatever a job once began with is past.
+    if ours.topology is not None and theirs.seed is None and ours.topology != theirs.topology:
         began = "no topology" if theirs.topology is None else "another topology"
         raise CheckpointDiffers(
             f"the checkpoint {checkpoint} began with {began}",
             hint="start it without --topology (and with the --brokers that it has), and ask for the next "
-            f"topology with a control message; or {ANEW}",
+            f"topology with a control message; or {anew(checkpoint)}",
         )
-    if ours.join and theirs.topology is not None:
+    if ours.join and theirs.topology is not None and theirs.seed is None:
         raise CheckpointDiffers(
             f"the checkpoint {checkpoint} began with a topology of its own, and does not wait for one",
-            hint=f"start it without --join; or {ANEW}",
+            hint=f"start it without --join; or {anew(checkpoint)}",
         )
-    return replace(ours, topology=theirs.topology)
+    kept = {name: getattr(theirs, name) for name in ("topology", "layout", "starts", "seed")}
+    return replace(ours, **kept)
+
+
+def layout_differs(checkpoint: str) -> CheckpointDiffers:
+    """The state cannot be read by this program."""
+    return CheckpointDiffers(
+        f"the state in {checkpoint} was written in another layout",
+        hint=f"run the version of branchline that wrote it, or {anew(checkpoint)}",
+    )

@@ -1,19 +1,29 @@
 """The two jobs under supervision: the router, and the Tree Optimizer."""
 
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from confluent_kafka import KafkaException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from branchline.kafka.errors import BranchlineError, CheckpointDiffers, OffsetsGone
 from branchline.kafka.messages import encode_tick
+from branchline.kafka.rebuilding import bounds_of, encode_positions
 from branchline.kafka.trees import ask_snapshot, write_tick
+from branchline.streaming.backlog import Backlog
+from branchline.streaming.checkpoint import layout_differs
+from branchline.streaming.log import LayoutDiffers
 from branchline.streaming.optimizer import OptimizerConfig, start_optimizer
 from branchline.streaming.rates import Rates
 from branchline.streaming.router import RouterConfig, start_router
-from branchline.streaming.supervising import SupervisedJob
+from branchline.streaming.supervising import SupervisedJob, summary
+
+DATA_LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost")
+"""How Spark says, on the driver and from a task, that offsets which it wants to read are gone."""
 
 TICK_EVERY_S = 10.0
 """How often, at most, a batch is asked for because something may be due."""
@@ -57,6 +67,11 @@ class RouterJob(SupervisedJob):
         # Until the leading shard has said when a lease or a topic's time may be over, it may be at once.
         self._bell = _Bell(due_ms=0)
         self._gaps = _Bell(due_ms=None)
+        self._joined: int | None = None
+        """How many of the brokers have joined; None until the leading shard has said so."""
+        self._marked: dict[str, dict[str, int]] = {}
+        """The positions that were last written to be kept."""
+        self._backlog: Backlog | None = None
 
     def _start(self) -> StreamingQuery:
         return start_router(self._spark, self._config, self._observe)
@@ -69,12 +84,13 @@ class RouterJob(SupervisedJob):
     def _observe(self, batch: int, shards: list[dict[str, Any]]) -> None:
         self._batches += 1
         for counts in shards:
-            due_ms = counts.pop("due_ms", None)
+            due_ms, joined = counts.pop("due_ms", None), counts.pop("joined")
             self._overlay = counts.pop("overlay", self._overlay)
             known = {name: counts.pop(name) for name in ("subscriptions", "topology")}
             if counts.pop("shard") == 0:
                 self._known = known
                 self._bell.due_ms = due_ms
+                self._joined = joined
                 if counts["updates_missed"]:
                     self._gaps.due_ms = 0
             self._counts.update(counts)
@@ -96,7 +112,57 @@ class RouterJob(SupervisedJob):
             **self._known,
             **self._overlay,
             "rates": self._rates.over(time.monotonic(), self._counts),
+            "backlog": self._backlog.fields() if self._backlog is not None else None,
         }
+
+    def _refused(self, failure: str) -> BranchlineError | None:
+        if LayoutDiffers.MARK in failure:
+            return layout_differs(self._checkpoint)
+        if any(words in failure for words in DATA_LOSS):
+            return OffsetsGone(
+                f"records that were not read yet are gone: {summary(Exception(failure))}",
+                hint="their topic did not keep them, or was made anew. What is left is read with a new "
+                "checkpoint: branchline rebuild --since 7d --checkpoint NEW",
+            )
+        return None
+
+    def _begun(self) -> None:
+        """Look once where the events end. A job that had to start anew goes on with what it had."""
+        if self._backlog is not None:
+            return
+        try:
+            bounds = bounds_of(self._config.cluster, self._topics.event_topics(self._config.brokers))
+        except (BranchlineError, KafkaException):
+            return  # for looking at only: the query says what is wrong
+        ends = {
+            name: {str(number): end for number, (_, end) in enumerate(each)} for name, each in bounds.items()
+        }
+        self._backlog = Backlog(ends, self._config.max_events_per_batch, time.monotonic())
+
+    def _looked(self, query: StreamingQuery) -> None:
+        if self._backlog is None:
+            return
+        events = self._topics.event_topics(self._config.brokers)
+        if self._backlog.is_begun:
+            positions, rows = self._positions, 0
+        else:
+            positions, rows = {}, 0
+            first: Any = next((each for each in query.recentProgress if each.numInputRows), None)
+            for source in first.sources if first is not None else ():
+                ended = json.loads(source.endOffset or "{}") or {}
+                if ended.keys() & set(events):
+                    positions, rows = ended, source.numInputRows
+        line = self._backlog.look(positions, rows, time.monotonic())
+        if line is not None:
+            self._report(f"router: {line}")
+
+    def _remember(self) -> None:
+        """Write how far the job is where it is kept: a rebuild without the checkpoint goes on from there."""
+        if self._joined is not None and self._positions != self._marked:
+            self._marked = dict(self._positions)
+            at_ms = int(time.time() * 1000)
+            key, value = encode_positions(self._config.brokers, self._marked, self._joined, at_ms)
+            self._producer.produce(self._topics.positions, value, key)
 
 
 class OptimizerJob(SupervisedJob):
@@ -142,3 +208,11 @@ class OptimizerJob(SupervisedJob):
 
     def _news(self) -> dict[str, Any]:
         return {"parts": [self._parts[part] for part in sorted(self._parts)]}
+
+    def _refused(self, failure: str) -> BranchlineError | None:
+        if LayoutDiffers.MARK not in failure:
+            return None
+        return CheckpointDiffers(
+            f"the state in {self._checkpoint} was written in another layout",
+            hint="delete it: nothing is lost, the Tree Optimizer then begins anew",
+        )

@@ -6,10 +6,14 @@ State is saved before the outputs leave; Spark commits it only when all of them 
 """
 
 import json
+import zlib
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from pyspark import SparkFiles
 from pyspark.sql.streaming.stateful_processor import (
     StatefulProcessor,
     StatefulProcessorHandle,
@@ -35,11 +39,15 @@ OUTPUT_FRAME_ROWS = 20_000
 class RouterOperator(StatefulProcessor):
     """Runs one `Shard` per key, a key being a shard's label."""
 
-    def __init__(self, namespace: str, job: Job, labels: list[int], checkpoint: str = "") -> None:
+    def __init__(
+        self, namespace: str, job: Job, labels: list[int], checkpoint: str = "", seed: str | None = None
+    ) -> None:
         """The checkpoint names the job where images of its shards are kept."""
         self._topics = Topics(namespace)
         self._job = job
         self._index = {label: index for index, label in enumerate(labels)}
+        # The name of a file that Spark has brought to every worker; read only by a shard without a state.
+        self._seed = seed
         # The driver's, so that all workers of a job agree on it.
         self._layout = state.LAYOUT_VERSION
         self._sizes = state.SIZES
@@ -47,7 +55,8 @@ class RouterOperator(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         images = images_of(self._name, self._job)
-        self._store = state.ShardStore(handle, images, self._layout, self._sizes)
+        seed = None if self._seed is None else partial(_read_seed, self._seed)
+        self._store = state.ShardStore(handle, images, self._layout, self._sizes, seed)
 
     def handleInputRows(  # noqa: N802 - the name is Spark's
         self,
@@ -81,13 +90,18 @@ class RouterOperator(StatefulProcessor):
         pass
 
 
+def _read_seed(name: str) -> bytes:
+    return zlib.decompress(Path(SparkFiles.get(name)).read_bytes())
+
+
 def _known(shard: Shard) -> dict[str, int]:
-    """How many subscriptions and which topology the brokers know; each knows those of all homes."""
+    """What the brokers know: how many subscriptions (of all homes), which topology, how many have joined."""
     active = [broker for broker in shard.brokers.values() if not broker.position.is_retired]
     topologies = [broker.topology.number for broker in active if broker.topology is not None]
     return {
         "subscriptions": max((len(broker.table) for broker in active), default=0),
         "topology": max(topologies, default=0),
+        "joined": sum(broker.position.member is not None and not broker.joining for broker in active),
     }
 
 

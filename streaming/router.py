@@ -14,7 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from branchline.kafka.admin import ensure_topics
 from branchline.kafka.cluster import Cluster
-from branchline.kafka.errors import ConfigError
+from branchline.kafka.errors import CheckpointDiffers, ConfigError
 from branchline.kafka.proposing import record_first
 from branchline.kafka.topics import TopicKind, Topics, check_name
 from branchline.routing.limits import SUBSCRIPTIONS_PER_SUBSCRIBER
@@ -23,11 +23,11 @@ from branchline.routing.overlay.topology import Topology, fault
 from branchline.routing.shard import Job
 from branchline.streaming import checkpoint, state
 from branchline.streaming.columns import OUTPUT
-from branchline.streaming.files import read_text, write_text
+from branchline.streaming.files import SparkFolder, read_text, write_text
 from branchline.streaming.operator import RouterOperator
 from branchline.streaming.out_topics import OutTopics, begin_generation, generation
 from branchline.streaming.sink import SUMMARY, sink
-from branchline.streaming.source import read_input, shard_labels
+from branchline.streaming.source import read_input, shard_labels, starting_offsets
 
 MAX_SHARDS = 256
 MAX_PARTS = 64
@@ -118,11 +118,11 @@ def start_router(
     """Start the query. With `until_caught_up` it ends by itself when it has handled what is there now."""
     topics = Topics(config.namespace)
     ensure_topics(config.cluster, topics.of_brokers(config.brokers))
-    topology = _first_topology(spark, config)
-    ensure_topics(config.cluster, _neighbours_topics(topics, config.brokers, topology))
+    made = _made_for(spark, config)
+    ensure_topics(config.cluster, _neighbours_topics(topics, config.brokers, made.topology))
     job = Job(
         config.brokers,
-        topology,
+        made.topology,
         config.cluster_name,
         Methods(parts=config.parts),
         max_subscriptions=config.max_subscriptions,
@@ -137,9 +137,18 @@ def start_router(
         labels,
         config.max_events_per_batch,
         f"{config.namespace}.router",
+        None
+        if made.starts is None
+        else starting_offsets(config.cluster, topics, config.brokers, made.starts),
     )
     decided = rows.groupBy("shard").transformWithStateInPandas(
-        RouterOperator(config.namespace, job, labels, config.checkpoint),
+        RouterOperator(
+            config.namespace,
+            job,
+            labels,
+            config.checkpoint,
+            made.seed and _seed(spark, config, made.seed),
+        ),
         outputStructType=OUTPUT,
         outputMode="Append",
         timeMode="None",
@@ -174,8 +183,8 @@ def _neighbours_topics(
     return {topic: kind for each in neighbours for topic, kind in topics.of_neighbour(each).items()}
 
 
-def _first_topology(spark: SparkSession, config: RouterConfig) -> Topology | None:
-    """The topology that the state begins with. Refuses a checkpoint that was made for something else."""
+def _made_for(spark: SparkSession, config: RouterConfig) -> checkpoint.Made:
+    """What the checkpoint is for, from now on. Refuses one that was made for something else."""
     ours = checkpoint.Made(
         config.namespace,
         config.cluster_name,
@@ -183,9 +192,9 @@ def _first_topology(spark: SparkSession, config: RouterConfig) -> Topology | Non
         config.brokers,
         config.topology,
         state.LAYOUT_VERSION,
-        config.join,
+        join=config.join,
     )
-    path = f"{config.checkpoint.rstrip('/')}/branchline.json"
+    path = f"{config.checkpoint.rstrip('/')}/{checkpoint.MADE_FILE}"
     found = read_text(spark, path)
     made = (
         checkpoint.begin(ours)
@@ -197,4 +206,17 @@ def _first_topology(spark: SparkSession, config: RouterConfig) -> Topology | Non
         record_first(config.cluster, Topics(config.namespace), made.topology)
     if made.dump() != found:
         write_text(spark, path, made.dump())
-    return made.topology
+    return made
+
+
+def _seed(spark: SparkSession, config: RouterConfig, name: str) -> str:
+    """The name under which workers find what a rebuilt job begins with."""
+    if name not in SparkFolder(spark, config.checkpoint).names():
+        raise CheckpointDiffers(
+            f"the checkpoint {config.checkpoint} was rebuilt, and its {name} is gone",
+            hint=checkpoint.anew(config.checkpoint),
+        )
+    # Not in the operator itself: it is sent along with every task of every batch. Nor a broadcast, which is
+    # not there when Spark asks the operator for its state variables.
+    spark.sparkContext.addFile(f"{config.checkpoint.rstrip('/')}/{name}")
+    return name

@@ -6,13 +6,20 @@ or of its source partition if it has none.
 """
 
 import itertools
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from branchline.kafka.admin import list_topics
+from branchline.kafka.cluster import Cluster
+from branchline.kafka.topics import Topics
 from branchline.streaming.columns import INPUT, Kind
+
+EARLIEST = -2
+"""In place of an offset: the first there is, as Spark writes it."""
 
 SPARK_HASH_SEED = 42
 """What Spark's own partitioning starts its hash with."""
@@ -52,8 +59,12 @@ def read_input(
     labels: Sequence[int],
     max_events_per_batch: int,
     group_prefix: str,
+    starts: tuple[str, str] | None = None,
 ) -> DataFrame:
-    """One streaming frame of control and events in the shape of `columns.INPUT`."""
+    """One streaming frame of control and events in the shape of `columns.INPUT`.
+
+    `starts` are the offsets of both at which a query without a checkpoint begins.
+    """
 
     def read(pattern: str, **options: str) -> DataFrame:
         reader = spark.readStream.format("kafka").option("subscribePattern", pattern)
@@ -61,13 +72,35 @@ def read_input(
         everything |= {f"kafka.{name}": value for name, value in client.items()}
         return reader.options(**everything).load()
 
+    at = [{"startingOffsets": each} for each in starts] if starts is not None else [{}, {}]
     all_labels = sql.array(*(sql.lit(label) for label in labels))
-    control = _project(read(control_pattern), Kind.CONTROL, sql.explode(all_labels))
+    control = _project(read(control_pattern, **at[0]), Kind.CONTROL, sql.explode(all_labels))
     # Spark's hash of null is a number like any other, so the missing key must be asked for.
     placed = sql.when(sql.col("key").isNull(), sql.hash("topic", "partition")).otherwise(sql.hash("key"))
     shard = sql.element_at(all_labels, sql.pmod(placed, sql.lit(len(labels))) + 1)
-    events = _project(read(event_pattern, maxOffsetsPerTrigger=str(max_events_per_batch)), Kind.EVENT, shard)
+    limit = {"maxOffsetsPerTrigger": str(max_events_per_batch)}
+    events = _project(read(event_pattern, **limit, **at[1]), Kind.EVENT, shard)
     return control.unionByName(events).select([field.name for field in INPUT])
+
+
+def starting_offsets(
+    cluster: Cluster, topics: Topics, brokers: tuple[str, ...], starts: Mapping[str, Mapping[str, int]]
+) -> tuple[str, str]:
+    """Where control and events are read from, for every partition that there is, as Spark wants it."""
+    partitions = list_topics(cluster)
+
+    def of(names: Sequence[str]) -> str:
+        return json.dumps(
+            {
+                name: {
+                    str(each): starts.get(name, {}).get(str(each), EARLIEST)
+                    for each in range(partitions[name])
+                }
+                for name in names
+            }
+        )
+
+    return of(topics.control_topics(brokers)), of(topics.event_topics(brokers))
 
 
 def _project(frame: DataFrame, kind: Kind, shard: Column) -> DataFrame:

@@ -16,13 +16,16 @@ That these entries lead from the image's token to the stored one shows that it i
 Without one it builds the shard from snapshot and log, and has an image written, as it has when the log since
 the last one has grown to a share of the state. All that happens beside the batch, and no output depends on
 it.
+
+A job that was rebuilt begins with a *seed*: a packed state that every shard finds in place of nothing, and
+takes for its first entry.
 """
 
 import gc
 import hashlib
 import struct
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from pyspark.sql.streaming.stateful_processor import ListState, StatefulProcessorHandle
@@ -123,8 +126,10 @@ class ShardStore:
         images: Images,
         layout: int = LAYOUT_VERSION,
         sizes: Sizes = SIZES,
+        seed: Callable[[], bytes] | None = None,
     ) -> None:
         self._layout = layout
+        self._seed = seed
         self._sizes = sizes
         self._images = images
         self._counts: Counter[str] = Counter()
@@ -157,7 +162,7 @@ class ShardStore:
                 meta = self._append(meta, pack(shared), shard)
             if own:
                 meta = self._append_own(meta, pack(own), shard)
-            self._meta.update(tuple(getattr(meta, name) for name in _Meta.__slots__))
+            self._put_meta(meta)
         state_bytes = meta.snapshot_bytes + meta.log_bytes
         if self._since_image > max(self._sizes.image_min, state_bytes // self._sizes.image_share):
             self._images.write_aside(meta.sequence, meta.token, shard.image)
@@ -197,8 +202,7 @@ class ShardStore:
 
     def _write_snapshot(self, meta: _Meta, shard: Shard) -> _Meta:
         snapshot = pack(shard.state().divided()[0])
-        chunks = range(0, len(snapshot), self._sizes.chunk)
-        self._snapshot.put([(snapshot[start : start + self._sizes.chunk],) for start in chunks])
+        self._put_snapshot(snapshot)
         kept = max(meta.segment_first, meta.segment_next - self._sizes.segments_kept)
         for number in range(meta.segment_first, kept):
             self._segments.removeKey((number,))
@@ -216,12 +220,38 @@ class ShardStore:
             self._own.appendValue((entry,))
         return replace(meta, own_token=_digest(meta.own_token, entry), own_bytes=own_bytes, own_kept=own_kept)
 
+    def _plant(self, seed: bytes) -> _Meta:
+        """Begin with the seed as if it had been the only entry, and were in the snapshot."""
+        shared, own = unpack(seed).divided()
+        snapshot, own_entry = pack(shared), pack(own)
+        self._put_snapshot(snapshot)
+        self._own.put([(own_entry,)])
+        meta = _Meta(
+            self._layout,
+            _digest(_NO_TOKEN, seed),
+            _digest(_NO_TOKEN, own_entry),
+            sequence=1,
+            base=1,
+            tail_first=2,
+            snapshot_bytes=len(snapshot),
+            own_bytes=len(own_entry),
+        )
+        self._put_meta(meta)
+        return meta
+
+    def _put_meta(self, meta: _Meta) -> None:
+        self._meta.update(tuple(getattr(meta, name) for name in _Meta.__slots__))
+
+    def _put_snapshot(self, snapshot: bytes) -> None:
+        chunks = range(0, len(snapshot), self._sizes.chunk)
+        self._snapshot.put([(snapshot[start : start + self._sizes.chunk],) for start in chunks])
+
     # Reading
 
     def _read_meta(self) -> _Meta:
         stored = self._meta.get()
         if stored is None:
-            return _Meta(self._layout)
+            return _Meta(self._layout) if self._seed is None else self._plant(self._seed())
         layout, token, own_token, *numbers = stored
         if layout != self._layout:
             raise LayoutDiffers(layout, self._layout)
@@ -289,6 +319,17 @@ class ShardStore:
             parts.append(list(_entries(bytes(cell[1]))))
         entries = [entry for part in reversed(parts) for entry in part]
         return entries[sequence + 1 - first :]
+
+
+def stored_state(
+    snapshot: bytes, segments: list[tuple[int, bytes]], tail: list[bytes], own: list[bytes], base: int
+) -> Iterator[ShardState]:
+    """The parts of a state, from what its variables hold; a segment has the number of its first entry."""
+    if snapshot:
+        yield unpack(snapshot)
+    for first, cell in sorted(segments):
+        yield from (unpack(entry) for number, entry in enumerate(_entries(cell), first) if number > base)
+    yield from map(unpack, [*tail, *own])
 
 
 def _cells(state: ListState) -> Iterator[bytes]:

@@ -26,7 +26,6 @@ from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import BranchlineError, CheckpointDiffers, ClusterUnreachable, JobFailed
 from branchline.kafka.fields import FORMAT_VERSION, dump
 from branchline.kafka.topics import Topics
-from branchline.streaming.log import LayoutDiffers
 
 STATS_EVERY_S = 1.0
 HEARTBEAT_EVERY_S = 5.0
@@ -86,8 +85,21 @@ class SupervisedJob:
         """What the job has to tell beside what all jobs tell."""
         raise NotImplementedError
 
+    def _refused(self, failure: str) -> BranchlineError | None:
+        """What must be done about a failure that would come again, if it is one."""
+        raise NotImplementedError
+
+    def _begun(self) -> None:
+        """Called when the query has been started."""
+
     def _beat(self) -> None:
         """Called several times a second while the query runs."""
+
+    def _looked(self, query: StreamingQuery) -> None:
+        """Called when the job has looked how far the query is."""
+
+    def _remember(self) -> None:
+        """Called when statistics were told: what is to be kept may be written too."""
 
     # Running
 
@@ -99,6 +111,10 @@ class SupervisedJob:
         self._started = started
         try:
             self._run(stop)
+        except BranchlineError as error:
+            # Nobody is to take it for running, and wait.
+            self._tell(None, "stopped", error=str(error))
+            raise
         except (Py4JNetworkError, ConnectionError):
             raise JobFailed(
                 "Spark's Java process has ended", hint=f"{self._read_log}, then start again"
@@ -140,10 +156,11 @@ class SupervisedJob:
         except (CheckpointDiffers, Py4JNetworkError):
             raise
         except (BranchlineError, PySparkException, Py4JError) as error:
-            return _summary(error)
+            return summary(error)
         self._report(f"{self.kind}: running ({self._described()})")
         if self._started is not None:
             self._started.set()
+        self._begun()
         while query.isActive and not stop.wait(0.25):
             self._tell(query, "running")
             self._beat()
@@ -154,13 +171,10 @@ class SupervisedJob:
                 query.stop()
             return None
         failure = query.exception()
-        if failure is not None and LayoutDiffers.MARK in str(failure):
-            raise CheckpointDiffers(
-                f"the state in {self._checkpoint} was written in another layout",
-                hint="run the version of branchline that wrote it, or give a new --checkpoint: the job then "
-                "reads all topics from their beginning, and repeats deliveries with their old ids",
-            )
-        return _summary(failure) if failure is not None else None
+        refused = None if failure is None else self._refused(str(failure))
+        if refused is not None:
+            raise refused
+        return summary(failure) if failure is not None else None
 
     def _finish_batch(self, query: StreamingQuery) -> None:
         """Give the batch in progress the time to end: what is cut off is written again after a restart."""
@@ -182,6 +196,7 @@ class SupervisedJob:
             self._positions |= json.loads(source.endOffset or "{}") or {}
         if progress.numInputRows:
             self._batch_ms = progress.durationMs.get("triggerExecution")
+        self._looked(query)
 
     def _tell(self, query: StreamingQuery | None, state: str, error: str | None = None) -> None:
         told_at, told_state, told_batches = self._told
@@ -206,6 +221,7 @@ class SupervisedJob:
             **self._news(),
         }
         self._producer.produce(self._topics.stats, dump(message), f"{self.kind}/{self._name}")
+        self._remember()
         self._producer.poll(0)
 
 
@@ -225,7 +241,7 @@ def _batch(query: StreamingQuery) -> int:
 _ERROR_LINE = re.compile(r"^(?:[\w.]+\.)?\w*(?:Error|Exception|Failed|Differs|Unreachable)\b: .+")
 
 
-def _summary(error: Exception) -> Exception:
+def summary(error: Exception) -> Exception:
     """The error in one line: a JVM's or worker's whole trace is in the log, not for a person's eyes."""
     if isinstance(error, BranchlineError):
         return error

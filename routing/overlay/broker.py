@@ -10,7 +10,7 @@ holds those that come too early.
 Cost: a change is O(neighbours) letters; a topology is O(subscriptions) letters to each new neighbour.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from operator import attrgetter
 
@@ -329,17 +329,41 @@ class Broker:
         if fresh:
             told = self._dissemination.tell_all(self._known())
             self._tell_all(fresh, told, None if self.joining else Complete())
+        self._end_if_leaving(now_ms)
+        self._tell_pending_again()
+        for report in kept:
+            self._send_on(report)
+
+    def _end_if_leaving(self, now_ms: int) -> None:
         member = self.position.member
         if member is not None and member.leaving:
             for ended, ack in list(self.home.end_all(now_ms)):
                 self._said.acks.append(ack)
                 self._number_and_learn(ended)
+
+    def _tell_pending_again(self) -> None:
         for awaited in self.home.pending.awaited():
             again = self.home.again(awaited)
             self._do(again)
             self._tell(again, None)
-        for report in kept:
-            self._send_on(report)
+
+    def resume(self, now_ms: int, within: Collection[str]) -> None:
+        """Say again what may never have been said: this broker was made anew from what was recorded.
+
+        Recorded is not yet told: what was between the two when the old state was lost, nobody would say.
+        `within` are the brokers that were made anew from the same records; they need not be told.
+        """
+        self._end_if_leaving(now_ms)
+        outside = [each for each in self.position.neighbours if each not in within]
+        if self.topology is not None:
+            self._tell_all(outside, (self.topology, *self._dissemination.tell_all(self._known())), None)
+        self._tell_all(outside, (), None if self.joining else Complete())
+        self._tell_pending_again()
+        for change in self._known():
+            home = change.identity.home
+            if isinstance(change, Subscribed) and home not in within:
+                self._heard.setdefault(home, set()).add(change.identity)
+        self.finish(now_ms, leads=False)
 
     # Events
 

@@ -28,6 +28,7 @@ def all_topics(topics: Topics, name: str) -> dict[str, tuple[TopicKind, str | No
         topics.filters: (kinds.FILTERS, None),
         topics.rt_updates: (kinds.RT_UPDATES, None),
         topics.dead_letters: (kinds.DEAD_LETTERS, None),
+        topics.positions: (kinds.POSITIONS, None),
         topics.stats: (kinds.STATS, None),
         topics.bridge(name): (kinds.BRIDGE, name),
     }
@@ -147,7 +148,7 @@ def test_updates_of_the_tree_have_a_partition_for_each_part() -> None:
 
 @pytest.mark.parametrize("kind", TOPIC_KINDS, ids=lambda kind: kind.name)
 def test_a_topic_is_kept_by_time_or_compacted(kind: TopicKind) -> None:
-    """Only `filters` and marks are compacted; everything else has a time after which it is dropped."""
-    config, compacted = kind.config(), kind in (kinds.FILTERS, kinds.BRIDGE)
+    """`filters`, `positions` and marks are compacted; all else has a time after which it is dropped."""
+    config, compacted = kind.config(), kind in (kinds.FILTERS, kinds.POSITIONS, kinds.BRIDGE)
     assert config["cleanup.policy"] == ("compact" if compacted else "delete")
-    assert ("retention.ms" in config) == (not compacted)
+    assert ("retention.ms" in config) is not compacted

@@ -111,3 +111,19 @@ def test_a_topology_given_late_is_refused() -> None:
     """Brokers that began without one have been told of theirs by control messages."""
     with pytest.raises(CheckpointDiffers, match="began with no topology"):
         go_on(MADE, replace(MADE, topology=None), "there")
+
+
+def test_a_checkpoint_of_another_layout_is_refused_before_anything_runs() -> None:
+    """With the command that makes it anew."""
+    ours = replace(MADE, layout=3)
+    with pytest.raises(CheckpointDiffers, match="another layout") as refused:
+        go_on(ours, replace(MADE, layout=2), "there")
+    assert "branchline rebuild --from there" in refused.value.hint
+    assert go_on(ours, ours, "there") == ours
+
+
+def test_a_rebuilt_checkpoint_is_gone_on_with_whatever_topology_the_job_once_began_with() -> None:
+    """Its seed has the newest one; what it is to read and begin with stays in the file."""
+    rebuilt = replace(MADE, topology=None, starts={"branchline.control": {"0": 4}}, seed="branchline-1.state")
+    assert load(rebuilt.dump()) == rebuilt
+    assert go_on(MADE, rebuilt, "there") == rebuilt
