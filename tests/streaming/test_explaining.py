@@ -1,6 +1,8 @@
 """`branchline explain` on real Kafka and Spark: the jobs answer from their own state."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from waiting import wait_until
 from branchline.kafka.asking import ask
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.explaining import EXPLAIN
+from branchline.kafka.messages import encode_tick
 from branchline.ops.cli import main
 from branchline.routing.codes import Code
 from branchline.routing.control import Operation, Request, Status
@@ -46,6 +49,16 @@ class Command:
         return found
 
 
+@contextmanager
+def warm(site: Site) -> Iterator[None]:
+    """A router that has handled a batch; why not, if its query has failed by then."""
+    with running(site):
+        site.write(site.topics.control, encode_tick())
+        site.flush()
+        site.settle()
+        yield
+
+
 def subscribe(site: Site) -> None:
     """Alice subscribes at the far end: her subscription takes several batches to be in force."""
     request = Request(Operation.SUBSCRIBE, "alice", "default", "c", filter="n > 5")
@@ -62,7 +75,7 @@ def test_one_job_explains_all_its_brokers(
     """By place, by delivery and as the last one; what is no event too. Nothing is counted, or delivered."""
     site = Site(spark, cluster, namespace, tmp_path / "checkpoint", brokers=("a", "b", "c"), topology=LINE)
     command = Command(cluster, namespace, tmp_path)
-    with running(site):
+    with warm(site):
         subscribe(site)
         for value in (b'{"n": 7}', b'{"n": 1}'):
             site.publish(value, "k", at="a")
@@ -103,8 +116,8 @@ def test_what_goes_to_another_job_is_asked_there(
     first = Site(spark, cluster, namespace, tmp_path / "one", 1, brokers=("a",), topology=LINE)
     second = Site(spark, cluster, namespace, tmp_path / "two", 1, brokers=("b", "c"), topology=LINE)
     command = Command(cluster, namespace, tmp_path)
-    with running(first):
-        with running(second):
+    with warm(first):
+        with warm(second):
             subscribe(first)
             for value in (b'{"n": 1}', b'{"n": 7}'):
                 first.publish(value, "k", at="a")
