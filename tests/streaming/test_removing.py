@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import KafkaError, KafkaException, Producer
 from waiting import wait_until
 
 from branchline.kafka import headers as bl
@@ -50,6 +51,17 @@ def written(cluster: Cluster, topics: Topics, generation: int, *steps: Step) -> 
     return dict(json.loads(told.column(0)[0].as_py()))
 
 
+def refuses(producer: Producer, topic: str) -> bool:
+    """Whether a producer takes a topic for one that is not there."""
+    said: list[KafkaError] = []
+    try:
+        producer.produce(topic, b"x", on_delivery=lambda error, _: said.append(error) if error else None)
+    except KafkaException as error:
+        said.append(error.args[0])
+    producer.flush(10)
+    return any(error.code() in module.REFUSALS for error in said)
+
+
 def delivered(cluster: Cluster, topics: Topics) -> int:
     return len(list(read_to_end(cluster, topics.out("ann"), hint="")))
 
@@ -60,7 +72,7 @@ def test_what_is_written_after_a_removal_is_in_the_new_topic(cluster: Cluster, t
     assert written(cluster, topics, 0, Step.REMOVE) == {"diverted": 0, "removed": 1, "not_removed": 0}
     assert topics.out("ann") not in list_topics(cluster)
     old = module._producers[cluster]
-    wait_until(lambda: written(cluster, topics, 0, Step.WRITE)["diverted"], 60, "the old producer knows it")
+    wait_until(lambda: refuses(old, topics.out("ann")), 60, "the producer of before knows it")
     assert written(cluster, topics, 1, Step.CREATE, Step.WRITE)["diverted"] == 0
     assert delivered(cluster, topics) == 1
     assert module._producers[cluster] is not old
