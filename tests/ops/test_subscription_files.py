@@ -200,7 +200,7 @@ def test_without_a_command_they_are_listed(asked: list[Request]) -> None:
 
 def test_show_tells_all_that_is_known(asked: list[Request], monkeypatch: pytest.MonkeyPatch) -> None:
     """Also whom it waits for, if its home's job tells of that; without such a subscription it is refused."""
-    stats: dict[str, dict[str, Any]] = {"router/main": {"brokers": ["main"]}}
+    stats: dict[str, dict[str, Any]] = {"router/main": {"job": "router", "brokers": ["main"]}}
     monkeypatch.setattr(subscriptions, "last_stats", lambda *_: stats)
     (shown,) = told(run("show", "ann", "lease", "--json"))
     assert (shown["home"], shown["filter"], shown["lease_ms"], shown["number"]) == (
@@ -210,7 +210,8 @@ def test_show_tells_all_that_is_known(asked: list[Request], monkeypatch: pytest.
         [1, 1],
     )
     assert "waits_for" not in shown and "ann/lease: accepted" in run("show", "ann").stdout
-    stats["router/main"]["pending"] = {"main/ann/lease": ["second"]}
+    waiting = {"subscription": "main/ann/lease", "waits_for": ["second"], "more": 0}
+    stats["router/main"]["pending"] = {"count": 1, "first": [waiting]}
     assert told(run("show", "ann", "lease", "--json"))[0]["waits_for"] == ["second"]
     people = run("show", "ann").stdout
     assert "ann/same: in force" in people and "waits for second" in people
