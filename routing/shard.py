@@ -14,9 +14,9 @@ gives the state again.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import chain, islice, zip_longest
 from typing import TypeAlias
 
 from branchline.routing.codes import Code, Rejection
@@ -200,7 +200,7 @@ class Shard:
         for part in state if image is None else chain([image.rest], state):
             for told in part.told:
                 self.trees.apply(told)
-            for name, fact in part.facts:
+            for name, fact in _side_by_side(part.facts):
                 self.brokers[name].restore([fact])
 
     def state(self) -> ShardState:
@@ -351,6 +351,19 @@ class Shard:
             Undecided(index, subscriber, why) for subscriber, why in routed.undecided.items()
         ]
         _count(routed, outputs.counts)
+
+
+def _side_by_side(facts: Sequence[tuple[str, Fact]]) -> Iterator[tuple[str, Fact]]:
+    """The facts of each broker in their order, those of all brokers side by side.
+
+    In a snapshot all brokers know the same subscriptions: so each filter is compiled once, and not once for
+    each broker when those before have long been forgotten.
+    """
+    of_broker: dict[str, list[tuple[str, Fact]]] = {}
+    for each in facts:
+        of_broker.setdefault(each[0], []).append(each)
+    for together in zip_longest(*of_broker.values()):
+        yield from (each for each in together if each is not None)
 
 
 def _count(routed: Routed, counts: Counter[str]) -> None:
