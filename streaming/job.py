@@ -154,6 +154,7 @@ class RouterJob:
         )
         if self._started is not None:
             self._started.set()
+        self._tell(query, "running")
         self._measure_backlog()
         while query.isActive and not stop.wait(0.25):
             self._tell(query, "running")
