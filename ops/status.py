@@ -108,7 +108,10 @@ def _jobs(stats: dict[str, dict[str, Any]], now_s: float) -> list[dict[str, Any]
                 "running": state == "running",
                 "said_s_ago": round(age_s, 1),
                 "positions": said.get("positions") or {},
-                **{name: said.get(name) for name in ("batches", "batch_ms", "restarts", "error", "counts")},
+                **{
+                    name: said.get(name)
+                    for name in ("batches", "batch_ms", "restarts", "error", "counts", "backlog")
+                },
             }
         )
     return jobs
@@ -136,6 +139,12 @@ def _show(found: dict[str, Any]) -> None:
             f"({counts.get('opaque', 0):,} opaque), {counts.get('rejected', 0):,} rejected, "
             f"{counts.get('delivered', 0):,} deliveries, {counts.get('content_matches', 0):,} content matches"
         )
+        if job["backlog"]:
+            backlog = job["backlog"]
+            click.echo(
+                f"  works off what was there when it started: {backlog['handled']:,} of "
+                f"{backlog['records']:,} events, {backlog['rate']:,} a second"
+            )
         if job["error"]:
             click.echo(f"  last error: {job['error']}")
     _show_table(

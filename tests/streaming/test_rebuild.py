@@ -118,7 +118,7 @@ def test_nothing_is_lost_however_the_checkpoint_is_made_anew(
 ) -> None:
     """Stopped in the middle; other shards; checkpoint lost: the history of clients stays clean."""
     first = tmp_path / "first"
-    site = Site(spark, cluster, namespace, first, 2, 40, BROKERS, LINE)
+    site = Site(spark, cluster, namespace, first, 2, 60, BROKERS, LINE)
     story = Story(site)
     observer = story.observer
     many = [Identity(broker, f"{broker}-{number}", "x") for broker in BROKERS for number in range(3)]
@@ -174,7 +174,7 @@ def test_a_backlog_is_worked_off_while_requests_are_answered_and_what_is_gone_is
     spark: SparkSession, cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     """Also after a rebuild by time, by a file, and of what retention has taken."""
-    site = Site(spark, cluster, namespace, tmp_path / "first", 2, 20)
+    site = Site(spark, cluster, namespace, tmp_path / "first", 2, 40)
 
     def said_by(job: str) -> dict[str, Any]:
         return last_stats(cluster, site.topics)[f"router/{job}"]
@@ -242,4 +242,4 @@ def test_a_backlog_is_worked_off_while_requests_are_answered_and_what_is_gone_is
         site.settle()
         wait_until(lambda: any(f"caught up: {left} events" in line for line in lines), 30, "it catches up")
     assert len(site.delivered("early")) == 2 * left
-    assert said_by("main")["backlog"] is None
+    assert "backlog" not in said_by("main")
