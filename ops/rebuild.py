@@ -24,6 +24,7 @@ from branchline.ops.settings import (
     CHECKPOINT,
     CLUSTER,
     MASTER,
+    NAMESPACE,
     SHARDS,
     TOPOLOGY,
     Command,
@@ -232,5 +233,6 @@ def _show(plan: "Plan", result: "Result", as_json: bool) -> None:
     brokers = "".join(f" --broker {each}" for each in result.brokers)
     click.echo(
         f"next: branchline router{brokers} --shards {result.shards} --checkpoint {result.checkpoint}"
-        + (f" --namespace {plan.topics.namespace}" if plan.topics.namespace != "branchline" else "")
+        + (f" --namespace {plan.topics.namespace}" if plan.topics.namespace != NAMESPACE.default else "")
+        + (f" --cluster {result.cluster}" if result.cluster != CLUSTER.default else "")
     )

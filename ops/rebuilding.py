@@ -42,6 +42,7 @@ class Result:
 
     checkpoint: str
     brokers: tuple[str, ...]
+    cluster: str
     shards: int
     subscriptions: int
     ended: int
@@ -163,6 +164,7 @@ def rebuild_into(
     return Result(
         checkpoint,
         made.brokers,
+        made.cluster,
         made.shards,
         len(recorded.standing),
         ended,

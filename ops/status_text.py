@@ -73,6 +73,11 @@ def _job(job: dict[str, Any]) -> Iterator[str]:
 def _router(job: dict[str, Any], counts: dict[str, int]) -> Iterator[str]:
     if job["topology"]:
         yield f"  its brokers have topology {job['topology']}"
+    if job["backlog"]:
+        yield (
+            f"  works off what was there when it started: {job['backlog']['handled']:,} of "
+            f"{job['backlog']['records']:,} events, {job['backlog']['rate']:,} a second"
+        )
     if job["rates"]:
         told = (
             f"{rate['accepted']:,.1f} events/s accepted and {rate['delivered']:,.1f} deliveries/s "

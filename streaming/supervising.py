@@ -160,6 +160,7 @@ class SupervisedJob:
         self._report(f"{self.kind}: running ({self._described()})")
         if self._started is not None:
             self._started.set()
+        self._tell(query, "running")
         self._begun()
         while query.isActive and not stop.wait(0.25):
             self._tell(query, "running")

@@ -118,7 +118,7 @@ def test_nothing_is_lost_however_the_checkpoint_is_made_anew(
 ) -> None:
     """Stopped in the middle; other shards; checkpoint lost: the history of clients stays clean."""
     first = tmp_path / "first"
-    site = Site(spark, cluster, namespace, first, 2, 40, BROKERS, LINE)
+    site = Site(spark, cluster, namespace, first, 2, 60, BROKERS, LINE)
     story = Story(site)
     observer = story.observer
     many = [Identity(broker, f"{broker}-{number}", "x") for broker in BROKERS for number in range(3)]
@@ -174,7 +174,11 @@ def test_a_backlog_is_worked_off_while_requests_are_answered_and_what_is_gone_is
     spark: SparkSession, cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     """Also after a rebuild by time, by a file, and of what retention has taken."""
-    site = Site(spark, cluster, namespace, tmp_path / "first", 2, 20)
+    site = Site(spark, cluster, namespace, tmp_path / "first", 2, 40)
+
+    def said_by(job: str) -> dict[str, Any]:
+        return last_stats(cluster, site.topics)[f"router/{job}"]
+
     with routing(site):
         site.subscribe("early", "n >= 0")
         site.settle()
@@ -200,7 +204,8 @@ def test_a_backlog_is_worked_off_while_requests_are_answered_and_what_is_gone_is
     file.write_text(json.dumps({**said.offsets, entry: {"0": 20, "1": 0}}))
     told = command(site, tmp_path, "--offsets", str(file), "--checkpoint", new)
     left = told["events"]
-    assert (told["subscriptions"], told["control"]) == (1, 0)
+    assert told["subscriptions"] == 1
+    assert told["control"] < 5, "no more than ticks"
     assert 100 < left < 160
     assert command(site, tmp_path, "--since", "1h", "--checkpoint", new)["error"] == "checkpoint-differs"
     shutil.rmtree(new)
@@ -232,8 +237,9 @@ def test_a_backlog_is_worked_off_while_requests_are_answered_and_what_is_gone_is
     assert (told["events"], told["subscriptions"]) == (left, 2)
     site.checkpoint = tmp_path / "third"
     with routing(site) as lines:
+        wait_until(lambda: said_by("main")["state"] == "running", 30, "it says that it runs")
         assert command(site, tmp_path, "--since", "1h", "--checkpoint", new + "x")["error"] == "job-running"
         site.settle()
         wait_until(lambda: any(f"caught up: {left} events" in line for line in lines), 30, "it catches up")
     assert len(site.delivered("early")) == 2 * left
-    assert last_stats(cluster, site.topics)["router/main"]["backlog"] is None
+    assert "backlog" not in said_by("main")
