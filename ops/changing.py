@@ -85,7 +85,6 @@ class Changer:
         self, sites: Sites, timeout_s: float, report: Callable[[str], None], *, wait: bool = True
     ) -> None:
         self._sites = sites
-        self._timeout_s = timeout_s
         self._ends_s = time.monotonic() + timeout_s
         self._report = report
         self._wait = wait
@@ -167,7 +166,10 @@ class Changer:
         return self._settled(newest, lambda topology: topology.member(name) is None)
 
     def _await_read(self, leaver: Member, newest: Topology) -> None:
-        """Wait until a broker to which nobody sends any more has read what is there."""
+        """Wait until a broker to which nobody sends any more has read what is there.
+
+        What a bridge has yet to carry there is not seen: met by a retired broker, it becomes a dead letter.
+        """
         sent = self._sites.ends(leaver.name, leaver.cluster)
         entry = self._sites.topics.entry(leaver.name)
 

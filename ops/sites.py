@@ -135,7 +135,8 @@ class Sites:
         clusters = {*(member.cluster for member in topology.members), *more}
         silent = self._hear(clusters)
         known = {self.here(), *self._others} - silent
-        stats = [(cluster, said) for (cluster, _), said in self._said.items()]
+        # By the name that a job gives its cluster: if a file has another one, that shows.
+        stats = [(str(said.get("cluster", name)), said) for (name, _), said in self._said.items()]
         return Look(topology, served(stats, time.time()), frozenset(clusters - known))
 
     def _hear(self, wanted: Iterable[str] = ()) -> set[str]:

@@ -22,7 +22,7 @@ from branchline.ops.settings import (
 from branchline.ops.sites import Look, Served, Sites
 from branchline.ops.topology_picture import draw_picture
 from branchline.ops.topology_text import draw
-from branchline.routing.overlay.topology import LINK_COST_MAX, Member, fault
+from branchline.routing.overlay.topology import LINK_COST_MAX, Member, Topology, fault
 
 LINK_HINT = "write it as OTHER or OTHER:COST, for example --link dublin:5"
 
@@ -143,7 +143,7 @@ def check(file: Path, picture: Path | None, as_json: bool) -> None:
     if as_json:
         emit(topology_fields(found))
         return
-    click.echo(f"topology {found.number}: {len(found.members)} brokers, {len(found.links)} links\n")
+    click.echo(heading(found))
     click.echo(draw(found, {member.name: f"number {member.number}" for member in found.members}))
 
 
@@ -249,6 +249,13 @@ def _tell(done: Changed, what: str, as_json: bool) -> None:
         click.echo(f"topology {number}: {what} already; nothing was changed")
 
 
+def heading(topology: Topology) -> str:
+    """What stands above a picture, and an empty line."""
+    sizes = (("broker", len(topology.members)), ("link", len(topology.links)))
+    counts = (f"{count} {what}{'' if count == 1 else 's'}" for what, count in sizes)
+    return f"topology {topology.number}: {', '.join(counts)}\n"
+
+
 def state_of(member: Member, served: Served | None) -> str:
     """How a broker stands: leaving, joining or active."""
     if member.leaving:
@@ -292,7 +299,7 @@ def waiting(look: Look) -> list[str]:
 
 def _show(look: Look) -> None:
     found = look.topology
-    click.echo(f"topology {found.number}: {len(found.members)} brokers, {len(found.links)} links\n")
+    click.echo(heading(found))
     click.echo(draw(found, notes(look)))
     rows = []
     for member in found.members:

@@ -30,6 +30,7 @@ from branchline.streaming.source import SOURCE_OPTIONS, shard_labels
 from branchline.streaming.trees import OUTPUT, OptimizerOperator
 
 MAX_CHANGES_PER_BATCH = 20_000
+LOOK_EVERY = "500 milliseconds"
 LAST_TOLD = 50
 """Records at the end of `rt-updates`, in each partition, that an optimizer without a checkpoint looks at."""
 
@@ -93,6 +94,8 @@ def start_optimizer(
     return (
         told.writeStream.queryName(f"{config.namespace}.optimizer")
         .option("checkpointLocation", config.checkpoint)
+        # Nobody waits for a tree: several changes are one update, and an idle job asks Kafka less often.
+        .trigger(processingTime=LOOK_EVERY)
         .foreachBatch(run_batch)
         .start()
     )

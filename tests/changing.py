@@ -89,15 +89,19 @@ class Operator:
 
     def give(self, *arguments: str, exit_code: int = 0) -> dict[str, Any]:
         """A command on the topology; what it prints as JSON."""
-        unset: dict[str, str | None] = {setting.variable: None for setting in SETTINGS}
-        where = ("--bootstrap", self.site.cluster.bootstrap, "--namespace", self.site.namespace)
-        command = ("topology", *arguments, *where, "--client-properties", str(self.properties), "--json")
-        result = CliRunner().invoke(main, command, env=unset, catch_exceptions=False)
-        self.told = result.stderr
-        assert result.exit_code == exit_code, (arguments, result.output)
-        (printed,) = (json.loads(line) for line in result.stdout.splitlines())
+        (printed,) = (json.loads(line) for line in self.read(*arguments, "--json", exit_code=exit_code))
         assert isinstance(printed, dict)
         return printed
+
+    def read(self, *arguments: str, exit_code: int = 0, answer: str | None = None) -> list[str]:
+        """A command on the topology, and an answer if it asks for one; the lines that it prints."""
+        unset: dict[str, str | None] = {setting.variable: None for setting in SETTINGS}
+        where = ("--bootstrap", self.site.cluster.bootstrap, "--namespace", self.site.namespace)
+        command = ("topology", *arguments, *where, "--client-properties", str(self.properties))
+        result = CliRunner().invoke(main, command, input=answer, env=unset, catch_exceptions=False)
+        self.told = result.stderr
+        assert result.exit_code == exit_code, (arguments, result.output)
+        return result.stdout.splitlines()
 
 
 @dataclass
@@ -183,6 +187,8 @@ class Script:
             assert give("link", "a", "c", "--cost", "1")["links"][1] == {"between": ["a", "c"], "cost": 1}
         refused = give("remove", "b", exit_code=2)
         assert f"{len(of_b)} subscriptions" in refused["message"] and "--yes" in refused["hint"]
+        self.operator.read("remove", "b", exit_code=130, answer="n\n")
+        assert f"{len(of_b)} subscriptions at home with b will be ended" in self.operator.told
         with self.changing("remove", "a", "c", ending=of_b):
             assert give("remove", "b", "--yes", "--no-wait")["number"] == 5
             # Given again, it goes on where it was.
@@ -197,5 +203,8 @@ class Script:
             ("a", "active", 6),
             ("c", "active", 6),
         ]
+        lines = self.operator.read()
+        assert lines[0] == "topology 6: 2 brokers, 1 link" and lines[2:4] == ["a", "└─1─ c"]
+        assert lines[-1].split()[:4] == ["1", "b", "-", "retired"]
         assert shown["retired"] == [{"name": "b", "number": 1}] and shown["waiting"] == []
         return self.observer.verdict()
