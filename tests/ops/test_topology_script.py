@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from changing import Operator, Script, Town
+from overlays import FULL
 from pyspark.sql import SparkSession
 
 from branchline.kafka.cluster import Cluster
@@ -13,7 +14,10 @@ from branchline.kafka.errors import RequestRefused
 from branchline.kafka.proposing import newest_topology, propose
 from branchline.routing.overlay.topology import founded, link
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(1_800 if FULL else 400)]
+
+SUBSCRIPTIONS, BURST = (50, 100) if FULL else (4, 20)
+"""At home with each broker, and events published at once."""
 
 
 def test_brokers_come_and_go_by_command_while_events_flow(
@@ -21,7 +25,9 @@ def test_brokers_come_and_go_by_command_while_events_flow(
 ) -> None:
     """A broker joins late, is linked twice over, another one leaves; nobody misses or repeats anything."""
     town = Town(spark, cluster, namespace, tmp_path / "checkpoints", 1, 500, ("a", "b", "c"))
-    script = Script(town, Operator(town, tmp_path / "client.properties"), 4, 20, 1.0, random.Random(7))
+    script = Script(
+        town, Operator(town, tmp_path / "client.properties"), SUBSCRIPTIONS, BURST, 1.0, random.Random(7)
+    )
     try:
         verdict = script.run(founded(["a", "b"], [link("a", "b")]))
         newest = newest_topology(cluster, town.topics)

@@ -3,13 +3,21 @@
 from pathlib import Path
 
 import pytest
+from overlays import FULL
 from pyspark.sql import SparkSession
-from two_sites import run_two_sites
+from two_sites import Sizes, run_two_sites
 
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.embedded import EmbeddedKafka
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.timeout(3_600 if FULL else 400),
+]
+
+SIZES = Sizes(subscriptions=200, events=5_000, down_s=60) if FULL else Sizes()
 
 
 def test_two_sites_give_everybody_what_they_are_owed(
@@ -21,7 +29,7 @@ def test_two_sites_give_everybody_what_they_are_owed(
     wants, and for no other but where a cover beyond holds for more than its filter.
     """
     elsewhere.start()
-    figures = run_two_sites(spark, cluster, elsewhere, namespace, tmp_path)
+    figures = run_two_sites(spark, cluster, elsewhere, namespace, tmp_path, SIZES)
     verdict = figures.verdict
     assert verdict.clean, verdict.describe()
     assert verdict.owed > 100 and verdict.ordered > 100, verdict.describe()
