@@ -21,7 +21,7 @@ from branchline.kafka import headers as bl
 from branchline.kafka.admin import ensure_topics, list_topics, message_limits
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.marks import Marks, Partition, encode_mark, encode_run, read_marks
-from branchline.kafka.record import Headers, Record
+from branchline.kafka.record import Headers, Place, Record
 from branchline.kafka.returning import Returning
 from branchline.kafka.topics import BRIDGE, Topics
 
@@ -92,6 +92,8 @@ class Carrier:
         self._limits: dict[str, int] = {}
         """What those topics take at once, in bytes."""
         self._batch_size = BATCH_SIZE
+        self.unreadable: set[Place] = set()
+        """Records whose headers cannot be read."""
         self._touched: set[Partition] = set()
         """Partitions of which something was carried by this carrier."""
         ensure_topics(ends.target, {ends.mark_topic: BRIDGE})
@@ -107,9 +109,10 @@ class Carrier:
 
     def carry(self, records: list[Record], positions: Mapping[Partition, int]) -> None:
         """Carry a batch, exactly once; what the target refuses goes to the source's dead letters."""
+        pieces = [records]
         if any(map(self._excess, records)):
             self._learn_limits()  # somebody may have raised one
-        pieces = self._cut(records)
+            pieces = self._cut(records)
         while pieces:
             piece = pieces.pop()
             marks = positions if not pieces else _after(piece)
@@ -144,21 +147,22 @@ class Carrier:
         self._counts["diverted"] += 1
 
     def _cut(self, records: list[Record]) -> list[list[Record]]:
-        """The records in pieces, the last piece first, each that is too large in one of its own."""
+        """The records in pieces, the last one first, each that is too large in one of its own."""
         pieces: list[list[Record]] = [[]]
         for record in records:
             if self._excess(record) is not None:
                 pieces += [[record], []]
             else:
                 pieces[-1].append(record)
-        # At least one, though it be empty: marks may have to be written.
-        return [piece for piece in reversed(pieces) if piece] or [[]]
+        return [piece for piece in reversed(pieces) if piece]
 
     def _learn_limits(self) -> None:
         self._limits = message_limits(self._ends.target, self._sizes.keys())
 
     def _excess(self, record: Record) -> str | None:
-        """Why a record is too large for its topic, if it surely is."""
+        """Why a record can surely not be carried, if so: it is too large for its topic, or unreadable."""
+        if record.place in self.unreadable:
+            return "its headers have a name that is not UTF-8"
         size, limit = _bytes(record), self._limits[record.place.topic]
         return None if size <= limit else f"it has {size} bytes, and the topic takes at most {limit}"
 

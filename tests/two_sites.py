@@ -314,7 +314,6 @@ def run_two_sites(
             if number % 100 == 99:
                 for observer in both.observers.values():
                     observer.hear()
-        both.settle()
 
         here = BROKERS[0]
         publish(quarter // 2, *BROKERS)
