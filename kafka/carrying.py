@@ -13,17 +13,16 @@ Everything else that fails, fails whoever called, who then drops this carrier. T
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from branchline.kafka import headers as bl
 from branchline.kafka.admin import ensure_topics, list_topics, message_limits
-from branchline.kafka.cluster import Cluster
+from branchline.kafka.ends import Ends
 from branchline.kafka.marks import Marks, Partition, encode_mark, encode_run, read_marks
 from branchline.kafka.record import Headers, Place, Record
 from branchline.kafka.returning import Returning
-from branchline.kafka.topics import BRIDGE, Topics
+from branchline.kafka.topics import BRIDGE
 
 INIT_TIMEOUT_S = 20.0
 COMMIT_TIMEOUT_S = 20.0
@@ -47,34 +46,6 @@ BATCH_SIZE = 1_000_000
 """Bytes of one request's records, unless a topic takes less at once."""
 
 FENCED = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
-
-
-@dataclass(frozen=True)
-class Ends:
-    """Two clusters, by the names that topologies have for them."""
-
-    source_name: str
-    source: Cluster
-    target_name: str
-    target: Cluster
-    namespace: str = "branchline"
-
-    @property
-    def name(self) -> str:
-        return f"{self.source_name}-{self.target_name}"
-
-    @property
-    def topics(self) -> Topics:
-        return Topics(self.namespace)
-
-    @property
-    def transactional_id(self) -> str:
-        # Names hold no dot, so no two bridges share one.
-        return f"{self.namespace}.bridge.{self.source_name}.{self.target_name}"
-
-    @property
-    def mark_topic(self) -> str:
-        return self.topics.bridge(self.source_name)
 
 
 class Carrier:

@@ -17,7 +17,8 @@ from collections.abc import Callable
 from confluent_kafka import KafkaError, Message, TopicPartition
 
 from branchline.kafka.admin import cluster_id, ensure_topics, list_topics
-from branchline.kafka.carrying import Carrier, Ends
+from branchline.kafka.carrying import Carrier
+from branchline.kafka.ends import Ends
 from branchline.kafka.errors import ConfigError, SourceGap
 from branchline.kafka.letters import TOPOLOGY_KEY, decode_recorded
 from branchline.kafka.marks import Partition

@@ -14,8 +14,8 @@ from waiting import wait_until
 
 from branchline.kafka.admin import ensure_topics
 from branchline.kafka.bridge import Bridge
-from branchline.kafka.carrying import Ends
 from branchline.kafka.cluster import Cluster
+from branchline.kafka.ends import Ends
 from branchline.kafka.letters import encode_recorded
 from branchline.kafka.record import Headers, Record
 from branchline.kafka.topics import Topics

@@ -22,9 +22,9 @@ from routers import Site, ends, read_all
 from waiting import wait_until
 
 from branchline.kafka.bridge import Bridge
-from branchline.kafka.carrying import Ends
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.embedded import EmbeddedKafka
+from branchline.kafka.ends import Ends
 from branchline.kafka.founding import newest_topology
 from branchline.kafka.letters import decode_recorded
 from branchline.routing.checking import check

@@ -19,10 +19,10 @@ from branchline.kafka import carrying as writing
 from branchline.kafka import headers as bl
 from branchline.kafka.admin import cluster_id, ensure_topics
 from branchline.kafka.bridge import Bridge
-from branchline.kafka.carrying import Ends
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.dead_letters import decode_dead_letter
 from branchline.kafka.embedded import EmbeddedKafka
+from branchline.kafka.ends import Ends
 from branchline.kafka.errors import BridgeFenced, ConfigError, MarkDiffers, SourceGap
 from branchline.kafka.marks import encode_mark
 from branchline.kafka.returning import Returning
