@@ -31,7 +31,6 @@ from branchline.ops.status import gather
 from branchline.routing.codes import Code
 from branchline.routing.prefix.header import Header, encode
 from branchline.routing.prefix.trees import UNMATCHED
-from kafka import KafkaProducer
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -280,6 +279,7 @@ def test_what_the_target_refuses_is_a_dead_letter_and_stops_nothing(pair: Pair) 
 
 def _write_unreadable(cluster: Cluster, topic: str) -> None:
     """Write a record with a header whose name is no UTF-8, which our own client cannot do."""
+    from kafka import KafkaProducer
 
     class Name(str):
         def encode(self, *_: object) -> bytes:
