@@ -24,7 +24,7 @@ from branchline.kafka.dead_letters import decode_dead_letter
 from branchline.kafka.embedded import EmbeddedKafka
 from branchline.kafka.ends import Ends
 from branchline.kafka.errors import BridgeFenced, ConfigError, MarkDiffers, SourceGap
-from branchline.kafka.marks import encode_mark
+from branchline.kafka.marks import Partition, encode_mark
 from branchline.kafka.returning import Returning
 from branchline.kafka.topics import TopicKind
 from branchline.ops.status import gather
@@ -108,11 +108,8 @@ def test_kill_at_random_moments_neither_loses_nor_repeats(pair: Pair) -> None:
     pair.flush()
     seen = []
     for _ in range(3):
-        process = pair.process()
-        before = sum(ends(pair.away, topics).values())
-        wait_until(
-            lambda before=before: sum(ends(pair.away, topics).values()) > before, DEADLINE_S, "it carries"
-        )
+        before, process = sum(ends(pair.away, topics).values()), pair.process()
+        _await_more(pair, before, topics)
         threading.Event().wait(draw.random() * 0.2)  # not for a condition: the moment is the point
         process.kill()
         seen.append(sum(ends(pair.away, topics).values()))
@@ -130,6 +127,10 @@ def test_kill_at_random_moments_neither_loses_nor_repeats(pair: Pair) -> None:
     wait_until(lambda: "carrying" in process.said(), DEADLINE_S, "it runs")
     assert process.end() == 0
     assert "bridge: ended, 0 records carried" in process.said()
+
+
+def _await_more(pair: Pair, before: int, topics: list[str]) -> None:
+    wait_until(lambda: sum(ends(pair.away, topics).values()) > before, DEADLINE_S, "it carries")
 
 
 def test_a_new_broker_is_followed_and_a_target_that_is_down_is_waited_for(
@@ -325,15 +326,19 @@ def test_what_is_gone_is_never_stepped_over_in_silence(pair: Pair) -> None:
     assert pair.once(skip_lost=True).counts["records"] == 3
     assert [record.value for record in pair.arrived(topic)] == [b"0", b"3", b"4", b"5"]
 
-    marks = pair.topics.bridge("home")
-    producer = pair.away.producer()
-    producer.produce(marks, *reversed(encode_mark((topic, 0), 99, cluster_id(pair.home))))
-    producer.flush()
+    _mark(pair, (topic, 0), 99, cluster_id(pair.home))
     with pytest.raises(SourceGap, match="carried up to offset 99 and ends at 6"):
         pair.once()
-    producer.produce(marks, *reversed(encode_mark((topic, 0), 6, "another")))
-    producer.flush()
+    _mark(pair, (topic, 0), 6, "another")
     with pytest.raises(MarkDiffers, match="of the cluster another"):
         pair.once()
     with pytest.raises(ConfigError, match="are one Kafka cluster"):
         pair.once(Ends("home", pair.home, "away", pair.home, pair.namespace))
+
+
+def _mark(pair: Pair, partition: Partition, offset: int, source_id: str) -> None:
+    """Write a mark as if a bridge had come so far."""
+    producer = pair.away.producer()
+    key, value = encode_mark(partition, offset, source_id)
+    producer.produce(pair.topics.bridge("home"), value, key)
+    producer.flush()
