@@ -17,8 +17,9 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicPartition
 
 from branchline.kafka.admin import cluster_id
-from branchline.kafka.carrying import Ends, is_fenced
+from branchline.kafka.carrying import is_fenced
 from branchline.kafka.crossing import PROBE_TIMEOUT_S, Again, Crossing
+from branchline.kafka.ends import Ends
 from branchline.kafka.errors import BridgeFenced, ClusterUnreachable, TopicFailed, TopicMissing
 from branchline.kafka.fields import FORMAT_VERSION, dump
 from branchline.kafka.marks import Partition, read_marks

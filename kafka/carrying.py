@@ -13,17 +13,16 @@ Everything else that fails, fails whoever called, who then drops this carrier. T
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from branchline.kafka import headers as bl
 from branchline.kafka.admin import ensure_topics, list_topics, message_limits
-from branchline.kafka.cluster import Cluster
+from branchline.kafka.ends import Ends
 from branchline.kafka.marks import Marks, Partition, encode_mark, encode_run, read_marks
-from branchline.kafka.record import Headers, Record
+from branchline.kafka.record import Headers, Place, Record
 from branchline.kafka.returning import Returning
-from branchline.kafka.topics import BRIDGE, Topics
+from branchline.kafka.topics import BRIDGE
 
 INIT_TIMEOUT_S = 20.0
 COMMIT_TIMEOUT_S = 20.0
@@ -49,34 +48,6 @@ BATCH_SIZE = 1_000_000
 FENCED = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
 
 
-@dataclass(frozen=True)
-class Ends:
-    """Two clusters, by the names that topologies have for them."""
-
-    source_name: str
-    source: Cluster
-    target_name: str
-    target: Cluster
-    namespace: str = "branchline"
-
-    @property
-    def name(self) -> str:
-        return f"{self.source_name}-{self.target_name}"
-
-    @property
-    def topics(self) -> Topics:
-        return Topics(self.namespace)
-
-    @property
-    def transactional_id(self) -> str:
-        # Names hold no dot, so no two bridges share one.
-        return f"{self.namespace}.bridge.{self.source_name}.{self.target_name}"
-
-    @property
-    def mark_topic(self) -> str:
-        return self.topics.bridge(self.source_name)
-
-
 class Carrier:
     """The one writer of a bridge at its target. `counts` is added to; `report` tells people."""
 
@@ -92,6 +63,8 @@ class Carrier:
         self._limits: dict[str, int] = {}
         """What those topics take at once, in bytes."""
         self._batch_size = BATCH_SIZE
+        self.unreadable: set[Place] = set()
+        """Records whose headers cannot be read."""
         self._touched: set[Partition] = set()
         """Partitions of which something was carried by this carrier."""
         ensure_topics(ends.target, {ends.mark_topic: BRIDGE})
@@ -107,9 +80,10 @@ class Carrier:
 
     def carry(self, records: list[Record], positions: Mapping[Partition, int]) -> None:
         """Carry a batch, exactly once; what the target refuses goes to the source's dead letters."""
+        pieces = [records]
         if any(map(self._excess, records)):
             self._learn_limits()  # somebody may have raised one
-        pieces = self._cut(records)
+            pieces = self._cut(records)
         while pieces:
             piece = pieces.pop()
             marks = positions if not pieces else _after(piece)
@@ -144,21 +118,22 @@ class Carrier:
         self._counts["diverted"] += 1
 
     def _cut(self, records: list[Record]) -> list[list[Record]]:
-        """The records in pieces, the last piece first, each that is too large in one of its own."""
+        """The records in pieces, the last one first, each that is too large in one of its own."""
         pieces: list[list[Record]] = [[]]
         for record in records:
             if self._excess(record) is not None:
                 pieces += [[record], []]
             else:
                 pieces[-1].append(record)
-        # At least one, though it be empty: marks may have to be written.
-        return [piece for piece in reversed(pieces) if piece] or [[]]
+        return [piece for piece in reversed(pieces) if piece]
 
     def _learn_limits(self) -> None:
         self._limits = message_limits(self._ends.target, self._sizes.keys())
 
     def _excess(self, record: Record) -> str | None:
-        """Why a record is too large for its topic, if it surely is."""
+        """Why a record can surely not be carried, if so: it is too large for its topic, or unreadable."""
+        if record.place in self.unreadable:
+            return "its headers have a name that is not UTF-8"
         size, limit = _bytes(record), self._limits[record.place.topic]
         return None if size <= limit else f"it has {size} bytes, and the topic takes at most {limit}"
 

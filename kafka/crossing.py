@@ -17,11 +17,12 @@ from collections.abc import Callable
 from confluent_kafka import KafkaError, Message, TopicPartition
 
 from branchline.kafka.admin import cluster_id, ensure_topics, list_topics
-from branchline.kafka.carrying import Carrier, Ends
+from branchline.kafka.carrying import Carrier
+from branchline.kafka.ends import Ends
 from branchline.kafka.errors import ConfigError, SourceGap
 from branchline.kafka.letters import TOPOLOGY_KEY, decode_recorded
 from branchline.kafka.marks import Partition
-from branchline.kafka.reading import READER_GROUP, bounds, read_to_end, to_record
+from branchline.kafka.reading import READER_GROUP, bounds, read_to_end, to_bare_record, to_record
 from branchline.kafka.record import Record
 from branchline.kafka.topics import RT_UPDATES
 from branchline.routing.overlay.topology import Topology
@@ -198,7 +199,7 @@ class Crossing:
                 if error is not None:
                     self._note_end(error, message, partition, positions)
                     continue
-                record = to_record(message)
+                record = self._record(message)
                 if partition not in self.positions:
                     self._filters_at = record.place.offset + 1
                     if self._hear(record):
@@ -212,6 +213,15 @@ class Crossing:
             full = taken >= BATCH_RECORDS or size >= BATCH_BYTES or time.monotonic() > deadline
             messages = [] if full else self._consumer.consume(CHUNK_RECORDS, CHUNK_S)
         return records, positions
+
+    def _record(self, message: Message) -> Record:
+        try:
+            return to_record(message)
+        except (SystemError, UnicodeDecodeError):
+            # The client cannot say what the headers are, so they cannot be carried as they are.
+            bare = to_bare_record(message)
+            self._carrier.unreadable.add(bare.place)
+            return bare
 
     def _note_end(
         self, error: KafkaError, message: Message, partition: Partition, positions: dict[Partition, int]

@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from branchline.kafka.admin import list_topics
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import ClusterUnreachable, TopicMissing
-from branchline.kafka.record import Place, Record
+from branchline.kafka.record import Headers, Place, Record
 
 POLL_S = 0.2
 """How long one poll may wait: what a deadline or a Ctrl-C may be late by."""
@@ -30,9 +30,13 @@ READER_GROUP = "branchline.reader"
 
 def to_record(message: Message) -> Record:
     """A message as we handle it."""
-    timestamp_ms = message.timestamp()[1]
     given: Any = message.headers() or ()  # typed as more than it ever is
-    headers = tuple((name, _bytes(value)) for name, value in given)
+    return to_bare_record(message, tuple((name, _bytes(value)) for name, value in given))
+
+
+def to_bare_record(message: Message, headers: Headers = ()) -> Record:
+    """A message with these headers in place of its own, which may be such that no client can read them."""
+    timestamp_ms = message.timestamp()[1]
     place = Place(message.topic() or "", message.partition() or 0, message.offset() or 0, timestamp_ms)
     return Record(place, _bytes(message.key()), _bytes(message.value()), headers)
 

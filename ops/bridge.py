@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from branchline.kafka.bridge import Bridge
-from branchline.kafka.carrying import Ends
+from branchline.kafka.ends import Ends
 from branchline.kafka.errors import ConfigError
 from branchline.ops.clusters import EXAMPLE, named, read_clusters
 from branchline.ops.output import emit

@@ -1,5 +1,6 @@
 """Two clusters with a bridge between them, as tests use them: in this process, or as one of its own."""
 
+import itertools
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,14 +14,16 @@ from waiting import wait_until
 
 from branchline.kafka.admin import ensure_topics
 from branchline.kafka.bridge import Bridge
-from branchline.kafka.carrying import Ends
 from branchline.kafka.cluster import Cluster
+from branchline.kafka.ends import Ends
 from branchline.kafka.letters import encode_recorded
 from branchline.kafka.record import Headers, Record
 from branchline.kafka.topics import Topics
 from branchline.routing.overlay.topology import FIRST, Member, Topology, link
 
 DEADLINE_S = 60
+
+_numbers = itertools.count(1)
 
 
 def two_sites(*beyond: str) -> Topology:
@@ -94,8 +97,8 @@ class Pair:
 
     def process(self, *more: str) -> "Process":
         """The bridge as a process of its own."""
-        output = self.folder / "bridge.output"
-        with output.open("ab") as file:
+        output = self.folder / f"bridge-{next(_numbers)}.output"
+        with output.open("wb") as file:
             options = ("--clusters", str(self.clusters), "--namespace", self.namespace)
             child = subprocess.Popen(
                 [COMMAND, "bridge", "home", "away", *options, *more], stdout=file, stderr=file

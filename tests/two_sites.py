@@ -22,9 +22,9 @@ from routers import Site, ends, read_all
 from waiting import wait_until
 
 from branchline.kafka.bridge import Bridge
-from branchline.kafka.carrying import Ends
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.embedded import EmbeddedKafka
+from branchline.kafka.ends import Ends
 from branchline.kafka.letters import decode_recorded
 from branchline.kafka.proposing import newest_topology
 from branchline.routing.checking import check
@@ -314,7 +314,6 @@ def run_two_sites(
             if number % 100 == 99:
                 for observer in both.observers.values():
                     observer.hear()
-        both.settle()
 
         here = BROKERS[0]
         publish(quarter // 2, *BROKERS)

@@ -1,5 +1,6 @@
 """A bridge between two real Kafkas: every record exactly once, untouched and in order, whatever dies."""
 
+import json
 import random
 import threading
 import time
@@ -13,16 +14,17 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from routers import ends, read_all
 from waiting import wait_until
 
+from branchline.kafka import bridge as supervising
 from branchline.kafka import carrying as writing
 from branchline.kafka import headers as bl
 from branchline.kafka.admin import cluster_id, ensure_topics
 from branchline.kafka.bridge import Bridge
-from branchline.kafka.carrying import Ends
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.dead_letters import decode_dead_letter
 from branchline.kafka.embedded import EmbeddedKafka
+from branchline.kafka.ends import Ends
 from branchline.kafka.errors import BridgeFenced, ConfigError, MarkDiffers, SourceGap
-from branchline.kafka.marks import encode_mark
+from branchline.kafka.marks import Partition, encode_mark
 from branchline.kafka.returning import Returning
 from branchline.kafka.topics import TopicKind
 from branchline.ops.status import gather
@@ -99,28 +101,36 @@ def test_kill_at_random_moments_neither_loses_nor_repeats(pair: Pair) -> None:
     pair.link("away-1")
     topics = [pair.topics.broker("away-1"), pair.topics.link("away-1")]
     value = b"x" * 100
-    for number in range(10_000):
+    for number in range(25_000):
         pair.write(topics[0], str(number % 50).encode(), b"%d %b" % (number, value))
     for number in range(1_000):
         pair.write(topics[1], b"here", str(number).encode())
     pair.flush()
     seen = []
     for _ in range(3):
-        process = pair.process()
-        before = sum(ends(pair.away, topics).values())
-        wait_until(
-            lambda before=before: sum(ends(pair.away, topics).values()) > before, DEADLINE_S, "it carries"
-        )
+        before, process = sum(ends(pair.away, topics).values()), pair.process()
+        _await_more(pair, before, topics)
         threading.Event().wait(draw.random() * 0.2)  # not for a condition: the moment is the point
         process.kill()
         seen.append(sum(ends(pair.away, topics).values()))
-    assert seen[0] < 11_000, "a kill must come before the end"
-    bridge = pair.once()
-    assert bridge.counts["records"] > 0
-    assert by_partition(pair.arrived(*topics)) == by_partition(read_all(pair.home, topics))
-    print(
-        f"offsets at the target after each kill: {seen}; carried after the last: {bridge.counts['records']}"
-    )
+    assert seen[0] < 26_000, "a kill must come before the end"
+    process = pair.process("--once", "--json")
+    assert process.child.wait(DEADLINE_S) == 0, process.said()
+    *_, last = process.said().splitlines()
+    assert json.loads(last)["restarts"] == 0
+    arrived = pair.arrived(*topics)
+    assert by_partition(arrived) == by_partition(read_all(pair.home, topics))
+    # Besides what was rolled back there are only the ends of transactions.
+    rolled_back = sum(ends(pair.away, topics).values()) - len(arrived)
+    print(f"offsets at the target after each kill: {seen}; {rolled_back} rolled back; the last run: {last}")
+    process = pair.process()
+    wait_until(lambda: "carrying" in process.said(), DEADLINE_S, "it runs")
+    assert process.end() == 0
+    assert "bridge: ended, 0 records carried" in process.said()
+
+
+def _await_more(pair: Pair, before: int, topics: list[str]) -> None:
+    wait_until(lambda: sum(ends(pair.away, topics).values()) > before, DEADLINE_S, "it carries")
 
 
 def test_a_new_broker_is_followed_and_a_target_that_is_down_is_waited_for(
@@ -189,6 +199,25 @@ def test_a_second_copy_takes_over_and_the_first_ends(pair: Pair) -> None:
     assert [record.value for record in pair.arrived(topic)] == [str(number).encode() for number in range(50)]
 
 
+def test_a_transaction_that_kafka_gave_up_ends_nobody(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fenced without another copy, as after a long pause of the process, the bridge goes on."""
+    monkeypatch.setattr(supervising, "CLAIM_WAIT_S", 0.5)
+    pair.link("away-1")
+    topic = pair.topics.broker("away-1")
+    bridge = Bridge(pair.ends(), pair.said.append)
+    with carrying(bridge):
+        pair.write(topic, b"k", b"0")
+        pair.flush()
+        pair.await_arrival(1, topic)
+        # What Kafka does to a transaction that takes too long: the producer's epoch is over.
+        pair.away.producer(transactional_id=pair.ends().transactional_id).init_transactions(DEADLINE_S)
+        pair.write(topic, b"k", b"1")
+        pair.flush()
+        pair.await_arrival(2, topic)
+    assert [record.value for record in pair.arrived(topic)] == [b"0", b"1"]
+    assert bridge.restarts == 1 and any("fenced" in each for each in pair.said)
+
+
 def test_updates_of_the_tree_do_not_run_in_circles(pair: Pair) -> None:
     """With bridges both ways, and others beyond, an update comes to a cluster once by each way, and stops."""
     there, back = pair.ends(), Ends("away", pair.away, "home", pair.home, pair.namespace)
@@ -228,8 +257,10 @@ def test_what_the_target_refuses_is_a_dead_letter_and_stops_nothing(pair: Pair) 
     pair.write(topic, b"k", b"60", timestamp=4_000_000_000_000)
     pair.write(topic, b"k", b"61")
     pair.flush()
+    record = next(each for each in read_all(pair.home, [topic]) if each.value == large)
+    _write_unreadable(pair.home, topic)
     bridge = pair.once()
-    assert (bridge.counts["records"], bridge.counts["diverted"]) == (1, 1)
+    assert (bridge.counts["records"], bridge.counts["diverted"]) == (1, 2)
     numbers = [int(record.value or b"") for record in pair.arrived(topic)]
     assert numbers == [number for number in range(62) if number not in (7, 40, 60)]
     dead = [decode_dead_letter(record) for record in read_all(pair.home, [letters])]
@@ -237,14 +268,35 @@ def test_what_the_target_refuses_is_a_dead_letter_and_stops_nothing(pair: Pair) 
         (Code.OUTPUT_REFUSED, "scope:6", large),
         (Code.OUTPUT_REFUSED, "subscriber:ann", large),
         (Code.OUTPUT_REFUSED, "event", b"60"),
+        (Code.OUTPUT_REFUSED, "event", b"unreadable"),
     ]
     assert all(each.retryable for each in dead)
     assert str(dead[0].place).encode() == origin
     # As if the process had died after it wrote the letter, and before it marked the record.
-    record = next(each for each in read_all(pair.home, [topic]) if each.value == large)
     returning = Returning(pair.home, pair.topics)
     assert not returning.put(record, "again", look_first=True)
     assert returning.put(replace(record, place=replace(record.place, offset=10_000)), "new", look_first=True)
+
+
+def _write_unreadable(cluster: Cluster, topic: str) -> None:
+    """Write a record with a header whose name is no UTF-8, which our own client cannot do."""
+    from kafka import KafkaProducer
+
+    class Name(str):
+        def encode(self, *_: object) -> bytes:
+            return b"\xff"
+
+    names = {"security.protocol", "sasl.mechanism", "sasl.username", "sasl.password"}
+    given = {name: cluster.properties.get(name) for name in names & cluster.properties.keys()}
+    settings = {
+        {"sasl.username": "sasl_plain_username", "sasl.password": "sasl_plain_password"}.get(
+            name, name.replace(".", "_")
+        ): value
+        for name, value in given.items()
+    }
+    producer = KafkaProducer(bootstrap_servers=cluster.bootstrap, **settings)
+    producer.send(topic, b"unreadable", partition=0, headers=[(Name("x"), b"")]).get(DEADLINE_S)
+    producer.close()
 
 
 def _configure(cluster: Cluster, topic: str, name: str, value: int) -> None:
@@ -274,15 +326,19 @@ def test_what_is_gone_is_never_stepped_over_in_silence(pair: Pair) -> None:
     assert pair.once(skip_lost=True).counts["records"] == 3
     assert [record.value for record in pair.arrived(topic)] == [b"0", b"3", b"4", b"5"]
 
-    marks = pair.topics.bridge("home")
-    producer = pair.away.producer()
-    producer.produce(marks, *reversed(encode_mark((topic, 0), 99, cluster_id(pair.home))))
-    producer.flush()
+    _mark(pair, (topic, 0), 99, cluster_id(pair.home))
     with pytest.raises(SourceGap, match="carried up to offset 99 and ends at 6"):
         pair.once()
-    producer.produce(marks, *reversed(encode_mark((topic, 0), 6, "another")))
-    producer.flush()
+    _mark(pair, (topic, 0), 6, "another")
     with pytest.raises(MarkDiffers, match="of the cluster another"):
         pair.once()
     with pytest.raises(ConfigError, match="are one Kafka cluster"):
         pair.once(Ends("home", pair.home, "away", pair.home, pair.namespace))
+
+
+def _mark(pair: Pair, partition: Partition, offset: int, source_id: str) -> None:
+    """Write a mark as if a bridge had come so far."""
+    producer = pair.away.producer()
+    key, value = encode_mark(partition, offset, source_id)
+    producer.produce(pair.topics.bridge("home"), value, key)
+    producer.flush()

@@ -54,7 +54,7 @@ def test_the_path_of_an_update_is_nobody_elses_business() -> None:
 
 @given(st.data())
 def test_updates_that_come_by_several_ways_do_no_harm(data: st.DataObject) -> None:
-    """Two ways, each in order, however they mingle: the tree is that of one way; repeats change nothing."""
+    """By two ways, each in order, however they mingle: the tree is the same; repeats change nothing."""
     told, straight, twice = updates(), Shard(alone("dublin"), 0), Shard(alone("dublin"), 0)
     take(straight, told)
     ways = data.draw(st.permutations([0] * len(told) + [1] * len(told)))
