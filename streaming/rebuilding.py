@@ -92,6 +92,8 @@ def old_state(spark: SparkSession, checkpoint: str, job: Job) -> OldState | None
 
 
 def _read_state(spark: SparkSession, checkpoint: str, job: Job) -> OldState | None:
+    # Asking for the streams starts the coordinator of state stores, without which none can be read.
+    _ = spark.streams.active
     metas = _cells(spark, checkpoint, "meta", "value.layout").collect()
     if any(row[1] != state.LAYOUT_VERSION for row in metas):
         return None
