@@ -92,6 +92,8 @@ def old_state(spark: SparkSession, checkpoint: str, job: Job) -> OldState | None
 
 
 def _read_state(spark: SparkSession, checkpoint: str, job: Job) -> OldState | None:
+    # Asking for the streams starts the coordinator of state stores, without which none can be read.
+    _ = spark.streams.active
     columns = _columns(spark, checkpoint, "meta", "value.layout", "value.base")
     metas = {row[0]: row[2] for row in columns}
     if any(row[1] != state.LAYOUT_VERSION for row in columns):
