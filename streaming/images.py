@@ -267,11 +267,26 @@ def _read(data: memoryview, sequence: int, token: bytes) -> Image:
 
 def _claim(path: Path) -> bool:
     """Say that this worker writes an image; False if another one has said so."""
-    if _age(path) > CLAIM_S:
+    if _age(path) > CLAIM_S or not _claimer_lives(path):
         path.unlink(missing_ok=True)
     try:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:
+        return False
+    with os.fdopen(descriptor, "w") as file:
+        file.write(str(os.getpid()))
+    return True
+
+
+def _claimer_lives(path: Path) -> bool:
+    """Whether who made a claim may still be there; if that is wrong, an image is written twice."""
+    try:
+        claimer = path.read_text()
+        if claimer.isdecimal():
+            os.kill(int(claimer), 0)
+    except (FileNotFoundError, PermissionError):
+        return True
+    except ProcessLookupError:
         return False
     return True
 

@@ -279,21 +279,24 @@ class ShardStore:
 
     def _build(self, job: Job, index: int, meta: _Meta) -> _Warm:
         """The shard from its state alone."""
-        # What is built stays: collecting it again and again would take longer than to build it.
-        gc.unfreeze()
-        gc.collect()
-        gc.disable()
+        state_bytes = meta.snapshot_bytes + meta.log_bytes
+        large = state_bytes > self._sizes.image_min
+        if large:
+            # What is built stays: collecting it again and again would take longer than to build it.
+            gc.unfreeze()
+            gc.collect()
+            gc.disable()
         try:
             shard = Shard(job, index, self._parts(meta))
         finally:
-            gc.freeze()
-            gc.enable()
-        state_bytes = meta.snapshot_bytes + meta.log_bytes
+            if large:
+                gc.freeze()
+                gc.enable()
         if meta.sequence:
             self._counts["shards_built"] += 1
-        if state_bytes > self._sizes.image_min:
+        if large:
             self._images.write_aside(meta.sequence, meta.token, shard.image)
-        return _Warm((meta.token, meta.own_token), shard, 0)
+        return _Warm((meta.token, meta.own_token), shard, 0 if large else state_bytes)
 
     def _parts(self, meta: _Meta) -> Iterator[ShardState]:
         snapshot = b"".join(_cells(self._snapshot))

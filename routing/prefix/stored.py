@@ -39,11 +39,11 @@ SECTIONS = (
 nodes or groups, so that each run ends where the next one begins.
 """
 
-DECODED_MAX = 65_536
+DECODED_MAX = 524_288
 """Constraints that are kept decoded; of those that a bisection meets most are met again."""
 LOOK_UPS = 4
 """How often each start is looked up, on average, before they are all kept."""
-CHILDREN_MAX = 16_384
+CHILDREN_MAX = 262_144
 """Nodes whose children are kept as they were last asked for."""
 
 

@@ -78,6 +78,19 @@ def test_one_that_is_there_is_not_made_again(images: Images, shard: Shard) -> No
     assert images.counts == {"images_written": 1}
 
 
+def test_the_claim_of_a_worker_that_has_ended_is_void(images: Images, shard: Shard) -> None:
+    """Whoever comes after it writes the image."""
+    ended = os.fork()
+    if not ended:
+        images._claimed(1, TOKEN)
+        os._exit(0)
+    os.waitpid(ended, 0)
+    assert list(images.find(1)) == []
+    assert opened(images) is None
+    write(images, shard)
+    assert opened(images) is not None
+
+
 def test_a_process_writes_it_aside(images: Images, shard: Shard) -> None:
     """It is there when the process has ended, and is what the shard was when that began."""
     before = shard.state()
