@@ -10,7 +10,7 @@ FILTER_TESTS := $(addprefix tests/routing/test_,$(addsuffix .py,compiling wideni
   sql sql_duckdb cesql_evaluate cloudevents_filters eventbridge_oracle))
 
 OVERLAY_TESTS := tests/streaming/test_overlay.py tests/streaming/test_two_sites.py tests/ops/test_topology_script.py \
-  tests/ops/test_kills.py
+  tests/ops/test_demo.py tests/ops/test_kills.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-fast soak-properties soak-filters soak-faults soak-spine soak-overlay check \

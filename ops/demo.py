@@ -16,9 +16,12 @@ from branchline.kafka.client import Publisher, Subscriber
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import JobFailed
 from branchline.kafka.home import Home
+from branchline.ops.optimizer import beside
 from branchline.ops.output import emit, say
+from branchline.ops.overlay import SMALL_MOST, small_overlay
 from branchline.ops.run import prepare, start_kafka, stopped_by_signals, unwound_by_sigterm
 from branchline.ops.settings import MASTER, json_option
+from branchline.routing.prefix.optimizer import Settings
 
 SUBSCRIBERS = {
     "cheap-flights": "type = 'flight' AND price <= 120",
@@ -39,18 +42,28 @@ Job = Callable[[threading.Event, threading.Event], None]
 
 @click.command(short_help="See everything at work for a minute, on made-up events.")
 @click.option("--seconds", type=click.IntRange(min=1), default=60, show_default=True, help="How long to run.")
+@click.option(
+    "--brokers",
+    type=click.IntRange(1, SMALL_MOST),
+    default=3,
+    show_default=True,
+    help="Serve so many brokers, linked as a balanced tree.",
+)
 @json_option
-def demo(seconds: int, as_json: bool) -> None:
-    """Start Kafka and the router, three subscribers and a live feed, and show the deliveries.
+def demo(seconds: int, brokers: int, as_json: bool) -> None:
+    """Start Kafka, router and Tree Optimizer, three subscribers and a live feed, and show the deliveries.
 
-    Everything is made in a temporary folder and gone afterwards.
+    Events enter at all brokers; the subscribers are at home with different ones. Everything is made in a
+    temporary folder and gone afterwards.
 
     \b
-    Example:
+    Examples:
       branchline demo --seconds 30
+      branchline demo --brokers 8
     """
     from branchline.ops.job import start_spark
     from branchline.streaming.job import RouterJob
+    from branchline.streaming.optimizer import OptimizerConfig
     from branchline.streaming.router import RouterConfig
 
     home = Home.default()
@@ -65,9 +78,14 @@ def demo(seconds: int, as_json: bool) -> None:
         spark = start_spark(stack, jars, say, str(MASTER.default), checkpoint, logs / "demo-spark.log")
         cluster = Cluster(kafka.bootstrap)
         stop = stack.enter_context(stopped_by_signals())
-        job = RouterJob(spark, RouterConfig(cluster, checkpoint), say, logs / "demo-spark.log")
-        with _running(job.run, stop) as failure:
-            show = Demo(cluster, as_json)
+        overlay = small_overlay(brokers, "main")
+        names = tuple(member.name for member in overlay.members)
+        config = RouterConfig(cluster, checkpoint, brokers=names, topology=overlay)
+        trees = OptimizerConfig(cluster, str(folder / "trees"), settings=Settings(limit_ms=5_000))
+        log = logs / "demo-spark.log"
+        job = RouterJob(spark, config, say, log)
+        with beside(spark, trees, say, log), _running(job.run, stop) as failure:
+            show = Demo(cluster, names, as_json)
             show.run(seconds, stop, failure)
 
 
@@ -99,8 +117,9 @@ def _running(job: Job, stop: threading.Event) -> Iterator[list[Exception]]:
 class Demo:
     """The feed, the three subscribers and what they got."""
 
-    def __init__(self, cluster: Cluster, as_json: bool) -> None:
+    def __init__(self, cluster: Cluster, brokers: tuple[str, ...], as_json: bool) -> None:
         self._cluster = cluster
+        self._brokers = brokers
         self._as_json = as_json
         self._delivered: Counter[str] = Counter()
         self._lock = threading.Lock()
@@ -108,9 +127,11 @@ class Demo:
 
     def run(self, seconds: int, stop: threading.Event, failure: list[Exception]) -> None:
         """Feed events for so long, and end when everything owed has come."""
-        for name, filter in SUBSCRIBERS.items():
-            Subscriber(self._cluster, name).subscribe(filter, timeout_s=120)
-            say(f"{name} is subscribed to: {filter}")
+        for place, (name, filter) in enumerate(SUBSCRIBERS.items()):
+            # The last brokers are the furthest from where everything else is.
+            home = self._brokers[-1 - place % len(self._brokers)]
+            Subscriber(self._cluster, name, home=home).subscribe(filter, timeout_s=120)
+            say(f"{name}, at home with broker {home}, is subscribed to: {filter}")
         done = threading.Event()
         readers = [threading.Thread(target=self._read, args=(name, done)) for name in SUBSCRIBERS]
         for reader in readers:
@@ -132,9 +153,13 @@ class Demo:
         owed: Counter[str] = Counter()
         started = counted = time.monotonic()
         published = 0
-        with Publisher(self._cluster) as publisher:
+        with contextlib.ExitStack() as stack:
+            publishers = [
+                stack.enter_context(Publisher(self._cluster, broker=broker)) for broker in self._brokers
+            ]
             while time.monotonic() < started + seconds and not failure:
                 event = _event(draw)
+                publisher = publishers[published % len(publishers)]
                 publisher.publish(event, key=event.get("origin", "order"))
                 owed.update(name for name, wants in _WANTS.items() if wants(event))
                 published += 1

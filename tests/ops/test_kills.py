@@ -1,4 +1,8 @@
-"""Router and Tree Optimizer as processes that are killed at random moments: nothing is missing."""
+"""Router and Tree Optimizer as processes that are killed at random moments: nothing is missing.
+
+The small run has both in one `up --brokers 4`, which is killed twice; the large one kills either of two
+processes, ten times in all.
+"""
 
 import json
 import random
@@ -6,6 +10,7 @@ import subprocess
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from machines import START_DEADLINE_S, STOP_DEADLINE_S, Machine, linked_home
@@ -17,6 +22,7 @@ from waiting import wait_until
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.listing import last_stats
 from branchline.kafka.topologies import topology_fields
+from branchline.ops.overlay import small_overlay
 
 pytestmark = [
     pytest.mark.kafka,
@@ -25,10 +31,17 @@ pytestmark = [
     pytest.mark.timeout(3_600 if FULL else 400),
 ]
 
-JOBS = {
-    "router": ["--max-events-per-batch", "200", "--cluster", "main"],
-    "optimizer": ["--threshold", "0.05", "--limit", "1s"],
-}
+OVERLAY = small_overlay(8 if FULL else 4, "main")
+BROKERS = tuple(member.name for member in OVERLAY.members)
+
+_SMALL_BATCHES = ["--max-events-per-batch", "200"]
+_EAGER = ["--threshold", "0.05", "--limit", "1s"]
+JOBS = {"up": ["--brokers", str(len(BROKERS)), *_SMALL_BATCHES, *_EAGER]}
+if FULL:
+    JOBS = {"router": _SMALL_BATCHES, "optimizer": _EAGER}
+
+
+SERVED = {"up": ("router", "optimizer")}
 
 
 class RemoteSite(Site):
@@ -78,12 +91,20 @@ class Processes:
             options += ["--client-properties", str(file)]
         if name == "router":
             file = self.folder / "overlay.json"
-            file.write_text(json.dumps(topology_fields(SIZE.topology)))
+            file.write_text(json.dumps(topology_fields(OVERLAY)))
             options += ["--topology", str(file)]
-            options += [word for broker in SIZE.brokers for word in ("--broker", broker)]
+            options += [word for broker in BROKERS for word in ("--broker", broker)]
         self.starts += 1
         with self.output(name).open("wb") as output:
             self.running[name] = self.machine.popen(name, *options, stdout=output, stderr=output)
+
+    def where(self) -> list[str]:
+        """The options that say which Kafka, and which topics."""
+        cluster = self.site.cluster
+        file = self.folder / "client.properties"
+        file.write_text("".join(f"{key}={value}\n" for key, value in cluster.properties.items()))
+        where = ["--bootstrap", cluster.bootstrap, "--namespace", self.site.namespace]
+        return [*where, "--client-properties", str(file)]
 
     def output(self, name: str) -> Path:
         return self.folder / f"{name}.output"
@@ -93,7 +114,8 @@ class Processes:
 
         def is_up() -> bool:
             assert process.poll() is None, self.output(name).read_text()
-            return f"{name}: running" in self.output(name).read_text()
+            said = self.output(name).read_text()
+            return all(f"{each}: running" in said for each in SERVED.get(name, (name,)))
 
         wait_until(is_up, START_DEADLINE_S, f"the {name} runs")
 
@@ -111,10 +133,10 @@ class Processes:
 def test_killed_jobs_lose_nothing(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
     """SIGKILL of either job while events and subscriptions come; it starts again, and goes on."""
     draw = random.Random(11)
-    site = RemoteSite(None, cluster, namespace, tmp_path / "unused", brokers=SIZE.brokers)  # type: ignore[arg-type]
+    site = RemoteSite(None, cluster, namespace, tmp_path / "unused", brokers=BROKERS)  # type: ignore[arg-type]
     observer = Observer(site)
     jobs = Processes(Machine(linked_home(tmp_path / "home")), site, tmp_path)
-    wanted = identities(SIZE.brokers, SIZE.subscribers, SIZE.subscriptions // 2)
+    wanted = identities(BROKERS, SIZE.subscribers, SIZE.subscriptions // 2)
     killed: list[str] = []
     try:
         for name in JOBS:
@@ -128,10 +150,10 @@ def test_killed_jobs_lose_nothing(cluster: Cluster, namespace: str, tmp_path: Pa
             ]
         )
         for number in range(SIZE.kills):
-            name = ("router", "optimizer")[number] if number < 2 else draw.choice(list(JOBS))
+            name = list(JOBS)[number] if number < len(JOBS) else draw.choice(list(JOBS))
             moment = draw.randrange(SIZE.events // SIZE.kills // 2)
             for place in range(SIZE.events // SIZE.kills // 2):
-                observer.publish(draw.choice(SIZE.brokers), a_key(draw), an_event(draw))
+                observer.publish(draw.choice(BROKERS), a_key(draw), an_event(draw))
                 if place % 20 == 0:
                     identity = draw.choice(list(wanted))
                     observer.subscribe(identity, wanted[identity], a_filter(draw, wanted[identity]))
@@ -143,10 +165,19 @@ def test_killed_jobs_lose_nothing(cluster: Cluster, namespace: str, tmp_path: Pa
                     jobs.start(name)
             jobs.await_running(name)
         observer.settle()
+        job = router(jobs)
+        assert job["topologies"] == dict.fromkeys(BROKERS, 1) and job["joining"] == []
+        assert job["pending"] == {"count": 0, "first": []} and len(job["tree"]) == 1
     finally:
         jobs.end()
     verdict = observer.verdict()
     assert verdict.clean, verdict.describe()
     print(f"\nkilled {', '.join(killed)}: {verdict.describe()}")
     assert verdict.owed > SIZE.events / 4, verdict.describe()
-    assert jobs.starts == SIZE.kills + 2
+    assert jobs.starts == SIZE.kills + len(JOBS)
+
+
+def router(jobs: Processes) -> dict[str, Any]:
+    """What `status` tells of the router."""
+    [found] = jobs.machine.ask("status", *jobs.where())
+    return next(each for each in found["jobs"] if each["job"] == "router")

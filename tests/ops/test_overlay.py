@@ -2,17 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from machines import START_DEADLINE_S, STOP_DEADLINE_S, Machine, linked_home
-from waiting import wait_until
 
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import ConfigError
 from branchline.kafka.topologies import topology_fields
 from branchline.ops.overlay import SMALL_MOST, read_topology, small_overlay
-from branchline.ops.running import running_bootstrap
 from branchline.routing.overlay.topology import fault, founded, link
 from branchline.streaming.router import RouterConfig
 
@@ -72,42 +68,3 @@ def test_a_small_overlay_is_a_balanced_tree(count: int) -> None:
     assert fault(overlay) is None
     assert names[0] == "main" and len(names) == count == len(overlay.links) + 1
     assert max(len(overlay.neighbours(name)) for name in names) <= 3
-
-
-@pytest.mark.kafka
-@pytest.mark.spark
-@pytest.mark.slow
-def test_up_serves_a_small_overlay(up: Machine, tmp_path: Path) -> None:
-    """With `--brokers 3` an event that enters at one broker reaches a subscriber at home with another."""
-    where = ("--bootstrap", str(running_bootstrap(up.home)), "--namespace", "small")
-    small = Machine(linked_home(tmp_path / "home"))
-    with (tmp_path / "output").open("wb") as output:
-        process = small.popen("up", *where, "--brokers", "3", stdout=output, stderr=output)
-
-    def router() -> dict[str, Any]:
-        jobs: list[dict[str, Any]] = small.ask("status", *where)[0]["jobs"]
-        return next(each for each in jobs if each["job"] == "router")
-
-    try:
-        said = (tmp_path / "output").read_text
-        wait_until(
-            lambda: "router: running (" in said() or process.poll() is not None, START_DEADLINE_S, "it runs"
-        )
-        assert "brokers main, b2, b3" in said(), said()
-        assert small.ask("subscribe", "ann", "n > 0", *where, exit_code=5)[0]["code"] == "home-missing"
-        small.ask("subscribe", "ann", "n > 0", "--home", "b3", *where)
-        small.ask("publish", '{"n": 1}', "--broker", "b2", *where)
-        small.ask("publish", '{"n": 2}', *where)
-        got = small.ask("consume", "ann", "--from-beginning", "--count", "2", "--timeout", "60", *where)
-        assert {json.loads(event["value"])["n"] for event in got} == {1, 2}
-        wait_until(lambda: (router()["counts"] or {}).get("accepted", 0) == 2, 30, "it is told")
-        job = router()
-        assert job["brokers"] == ["main", "b2", "b3"]
-        told = small.run("status", *where).stdout
-        assert "router of brokers main, b2, b3: running" in told and "topology 1" in told
-        assert job["topologies"] == dict.fromkeys(job["brokers"], 1) and job["joining"] == []
-        assert job["pending"] == {"count": 0, "first": []} and len(job["tree"]) == 1
-        assert job["topology"] == 1 and job["rates"]["60s"]["accepted"] > 0
-    finally:
-        process.terminate()
-        process.wait(STOP_DEADLINE_S)

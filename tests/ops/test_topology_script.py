@@ -24,7 +24,7 @@ def test_brokers_come_and_go_by_command_while_events_flow(
     spark: SparkSession, cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     """A broker joins late, is linked twice over, another one leaves; nobody misses or repeats anything."""
-    town = Town(spark, cluster, namespace, tmp_path / "checkpoints", 1, 500, ("a", "b", "c"))
+    town = Town(spark, cluster, namespace, tmp_path / "checkpoints", 2, 500, ("a", "b", "c"))
     script = Script(
         town, Operator(town, tmp_path / "client.properties"), SUBSCRIPTIONS, BURST, 1.0, random.Random(7)
     )

@@ -155,52 +155,6 @@ def test_without_a_tree_optimizer_everything_is_right_and_less_precise(
     )
 
 
-def test_links_and_brokers_go_while_events_flow(
-    spark: SparkSession, cluster: Cluster, namespace: str, tmp_path: Path
-) -> None:
-    """A link is removed, then a broker leaves and is retired; nobody else misses or repeats anything."""
-    draw = random.Random(5)
-    site = Site(spark, cluster, namespace, tmp_path / "checkpoint", 2, 200, RING, ring())
-    observer = Observer(site)
-    wanted = identities(RING, 8, 32)
-
-    def publish(*brokers: str) -> None:
-        for _ in range(100):
-            observer.publish(draw.choice(brokers), a_key(draw), an_event(draw))
-
-    with running(site):
-        subscribe_all(observer, draw, wanted)
-        publish(*RING)
-        observer.settle()
-        publish(*RING)
-        unlinked = ring().unlinked("a", "b")
-        observer.propose(unlinked)
-        publish(*RING)
-        late = Identity("b", "b-late", "one")
-        request = observer.subscribe(late, "sql", "price < 300")
-        publish(*RING)
-        observer.await_in_force([request])
-
-        leaving = unlinked.linked("a", "c").left("b")
-        observer.propose(leaving, [late, *(each for each in wanted if each.home == "b")])
-        publish(*RING)
-        observer.settle()
-        publish("a", "c", "d")
-        observer.propose(leaving.without("b"))
-        publish("a", "c", "d")
-        observer.settle()
-        publish("a", "c", "d")
-        observer.settle()
-    verdict = observer.verdict()
-    assert verdict.clean, verdict.describe()
-    print(f"{len(site.counts)} calls of shards: {verdict.describe()}")
-    assert verdict.owed > 200 and verdict.ordered > 5, verdict.describe()
-    assert observer.count("content_matches") == observer.count("accepted") == 800
-    assert [observer.answers[f"topology-{number}"] for number in (2, 4, 5)] == [[Status.ACCEPTED]] * 3
-    assert site.dead_letters() == []
-    assert site.counts[-1]["topology"] == 5
-
-
 def test_mail_for_brokers_of_other_jobs_waits(
     spark: SparkSession, cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
