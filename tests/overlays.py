@@ -12,10 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from threading import Event, Thread
 
 from observing import Observer
-from routers import Site, ends, read_all
+from routers import Site, ends, read_all, supervised
 
 from branchline.kafka import headers as bl
 from branchline.kafka.events import Event as Decoded
@@ -119,15 +118,8 @@ def identities(
 def optimizing(site: Site, checkpoint: Path, settings: Settings) -> Iterator[None]:
     """A supervised Tree Optimizer beside the site's router."""
     config = OptimizerConfig(site.cluster, str(checkpoint), site.namespace, settings)
-    stop, started = Event(), Event()
-    running = Thread(target=OptimizerJob(site.spark, config, print).run, args=(stop, started))
-    running.start()
-    try:
-        assert started.wait(60)
+    with supervised(OptimizerJob(site.spark, config, print)):
         yield
-    finally:
-        stop.set()
-        running.join()
 
 
 def has_told_everything(site: Site) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 from confluent_kafka import KafkaError, TopicPartition
@@ -25,6 +26,7 @@ from branchline.routing.limits import SUBSCRIPTIONS_PER_SUBSCRIBER
 from branchline.routing.overlay.topology import Topology
 from branchline.streaming.out_topics import OutTopics
 from branchline.streaming.router import RouterConfig, start_router
+from branchline.streaming.supervising import SupervisedJob
 
 
 @dataclass
@@ -203,3 +205,17 @@ def running(site: Site) -> Iterator[Site]:
         yield site
     finally:
         site.stop()
+
+
+@contextmanager
+def supervised(job: SupervisedJob) -> Iterator[None]:
+    """A job that runs in a thread of its own: with its ticks and statistics, not the query alone."""
+    stop, started = Event(), Event()
+    thread = Thread(target=job.run, args=(stop, started))
+    thread.start()
+    try:
+        assert started.wait(120)
+        yield
+    finally:
+        stop.set()
+        thread.join()

@@ -1,14 +1,11 @@
 """Leases on real Kafka and Spark: they end though nothing happens, and live on if they are renewed."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from threading import Event, Thread
 
 import pytest
 from pyspark.sql import SparkSession
-from routers import Site
+from routers import Site, supervised
 from waiting import wait_until
 
 from branchline.kafka.cluster import Cluster
@@ -32,20 +29,6 @@ def site(
     return Site(spark, cluster, namespace, tmp_path / "checkpoint")
 
 
-@contextmanager
-def supervised(site: Site) -> Iterator[None]:
-    """The job that writes ticks, not the query alone."""
-    stop, started = Event(), Event()
-    running = Thread(target=RouterJob(site.spark, site.config(), print).run, args=(stop, started))
-    running.start()
-    try:
-        assert started.wait(60)
-        yield
-    finally:
-        stop.set()
-        running.join()
-
-
 def expired(site: Site, subscriber: str) -> bool:
     return any((ack.status, ack.subscriber) == (Status.EXPIRED, subscriber) for ack in site.acks())
 
@@ -60,7 +43,7 @@ def ticks(site: Site) -> int:
 
 def test_a_lease_ends_while_the_job_is_idle_and_a_renewed_one_does_not(site: Site) -> None:
     """Nobody writes anything; what was not renewed expires, with an ack, and is delivered nothing more."""
-    with supervised(site):
+    with supervised(RouterJob(site.spark, site.config(), print)):
         site.subscribe("lea", "n > 0", lease_ms=3_000)
         site.subscribe("ray", "n > 0", lease_ms=3_000)
         assert site.renew("ray", lease_ms=HOUR_MS).status is Status.RENEWED
@@ -81,13 +64,13 @@ def test_a_lease_ends_while_the_job_is_idle_and_a_renewed_one_does_not(site: Sit
 
 def test_a_lease_that_was_over_while_no_job_ran_ends_when_one_does(site: Site) -> None:
     """A job that starts does not know what is due, and asks."""
-    with supervised(site):
+    with supervised(RouterJob(site.spark, site.config(), print)):
         site.subscribe("ray", "n > 0")
         site.subscribe("lea", "n > 0", lease_ms=6_000)
     asked = ticks(site)
     time.sleep(6)
     assert (expired(site, "lea"), standing(site)) == (False, ["lea", "ray"])
-    with supervised(site):
+    with supervised(RouterJob(site.spark, site.config(), print)):
         wait_until(lambda: expired(site, "lea"), 60, "the lease has ended")
     assert ticks(site) > asked
     assert standing(site) == ["ray"]

@@ -1,15 +1,12 @@
 """Topics of subscribers on real Kafka and Spark: made as the job is set, removed when vacant, made anew."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from threading import Event, Thread
 
 import pytest
 from confluent_kafka.admin import ConfigResource, ResourceType
 from pyspark.sql import SparkSession
-from routers import Site
+from routers import Site, supervised
 from waiting import wait_until
 
 from branchline.kafka.admin import differences, list_topics
@@ -25,20 +22,6 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
 HOUR_MS = 60 * 60 * 1000
 KEYS = 8
-
-
-@contextmanager
-def supervised(site: Site) -> Iterator[None]:
-    """The job that writes ticks, not the query alone."""
-    stop, started = Event(), Event()
-    running = Thread(target=RouterJob(site.spark, site.config(), print).run, args=(stop, started))
-    running.start()
-    try:
-        assert started.wait(60)
-        yield
-    finally:
-        stop.set()
-        running.join()
 
 
 def publish(site: Site, numbers: range) -> None:
@@ -78,7 +61,7 @@ def test_a_vacant_topic_is_removed_while_the_job_is_idle_and_made_anew_for_who_c
     out = OutTopics(3, 1, HOUR_MS, remove_after_ms=2_000)
     site = Site(spark, cluster, namespace, tmp_path / "checkpoint", out=out)
     topic = site.topics.out("ann")
-    with supervised(site):
+    with supervised(RouterJob(site.spark, site.config(), print)):
         site.subscribe("ann", "n >= 0")
         site.subscribe("bob", "n >= 0")
         # What was made may not be in the server's list at once.
