@@ -109,7 +109,15 @@ def namespace() -> str:
 
 
 @pytest.fixture(scope="session")
-def spark(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def failpoints(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Let failpoints be armed, in this process and in all workers."""
+    from branchline.streaming.failpoints import FOLDER
+
+    os.environ[FOLDER] = str(tmp_path_factory.mktemp("failpoints"))
+
+
+@pytest.fixture(scope="session")
+def spark(jars: Jars, failpoints: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from branchline.streaming.images import FOLDER
     from branchline.streaming.session import create_session, stop_session
 

@@ -11,7 +11,7 @@ from routers import Site, read_all
 from branchline.kafka.events import Event, decode_event
 from branchline.kafka.messages import encode_proposal, encode_request
 from branchline.kafka.record import Place, Record
-from branchline.routing.checking import check
+from branchline.routing.checking import Repeats, check
 from branchline.routing.control import Identity, Operation, Request, Status
 from branchline.routing.history import (
     Acked,
@@ -121,9 +121,9 @@ class Observer:
             assert subscriber is not None
             self.history.append(Read(subscriber, json.loads(record.value or b"")["n"]))
 
-    def verdict(self) -> Verdict:
+    def verdict(self, repeats: Repeats = "allowed") -> Verdict:
         """What the checker says of all that was settled."""
-        return check(self.history, repeats="allowed")
+        return check(self.history, repeats)
 
     def count(self, name: str) -> int:
         """What all shards counted in all batches."""
