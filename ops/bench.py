@@ -10,6 +10,7 @@ import click
 
 from branchline.ops.bench_cold import cold
 from branchline.ops.bench_delivery import delivery
+from branchline.ops.bench_recovery import recovery
 from branchline.ops.bench_tree import tree
 from branchline.ops.output import emit, table
 from branchline.ops.settings import json_option
@@ -176,3 +177,4 @@ WRITERS: dict[str, Callable[[Random], str]] = {
 bench.add_command(tree)
 bench.add_command(cold)
 bench.add_command(delivery)
+bench.add_command(recovery)
