@@ -128,6 +128,7 @@ def spark(jars: Jars, failpoints: None, tmp_path_factory: pytest.TempPathFactory
     stop_session(session)
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put what shares the Spark session into one group, and what else starts processes into another.
 
