@@ -21,7 +21,7 @@ from branchline.kafka.cluster import Cluster
 from branchline.kafka.dead_letters import encode_dead_letter, owed_to, owed_to_scope
 from branchline.kafka.dispatch import Step
 from branchline.kafka.record import Headers, Place, Record
-from branchline.kafka.topics import BROKER, OUT, Topics
+from branchline.kafka.topics import BROKER, OUT, OWN_ACKS, Topics
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.prefix.header import decode
 from branchline.streaming.columns import COUNTS, NO_HEADERS, unpack_headers
@@ -126,7 +126,7 @@ class _Writer:
         self._failure: str | None = None
         self._acking = False
         self.counts: list[dict[str, Any]] = []
-        self.told = {"diverted": 0, "removed": 0, "not_removed": 0}
+        self.told = {"diverted": 0, "removed": 0, "not_removed": 0, "unanswered": 0}
         """What only the sink can count."""
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -171,7 +171,10 @@ class _Writer:
         self, topic: str, key: bytes | None, value: bytes | None, headers: Headers, delivery: str | None
     ) -> None:
         record = (topic, key, value, headers)
-        if delivery is None and self._topics.kind(topic) is not BROKER:
+        kind = self._topics.kind(topic)
+        if kind is OWN_ACKS:
+            self._answer(*record)
+        elif delivery is None and kind is not BROKER:
             self._produce(*record, self._report_fatal)
         elif topic in self._no_topic:
             self._refused.append(_Refusal(*record, delivery, None, self._no_topic[topic]))
@@ -179,6 +182,20 @@ class _Writer:
             self._produce(*record, partial(self._report, *record, delivery))
             if topic in self._alone:
                 self._flush()
+
+    def _answer(self, topic: str, key: bytes | None, value: bytes | None, headers: Headers) -> None:
+        """Answer on a subscriber's own topic. What that does not take is dropped: nobody else may read it."""
+
+        def report(error: KafkaError | None, message: Message | None) -> None:
+            if error is not None and error.code() in REFUSALS:
+                self.told["unanswered"] += 1
+            else:
+                self._report_fatal(error, message)
+
+        if topic in self._no_topic:
+            self.told["unanswered"] += 1
+        else:
+            self._produce(topic, key, value, headers, report)
 
     def _produce(
         self,

@@ -33,17 +33,20 @@ def end_all_of(home: Home, now_ms: int, index: int, request: Request) -> Iterato
     else:
         count = len(standing)
         for stood in standing:
-            end = Ended(stood.identity, home.next_number(now_ms), now_ms, with_request(stood, request))
+            requests = with_request(stood, request)
+            end = Ended(stood.identity, home.next_number(now_ms), now_ms, requests, own=request.own)
             yield Answer([_ended(home, index, request, end.identity.id, end.number)], end)
         if not standing and request.request is not None:
             for each in known:
-                again = replace(each, requests=with_request(each, request), revision=each.revision + 1)
+                requests, revision = with_request(each, request), each.revision + 1
+                again = replace(each, requests=requests, revision=revision, own=request.own)
                 yield Answer([], again, tell=False)
     yield Answer([_last(home, index, request, f"{count} subscription{'' if count == 1 else 's'} ended")])
 
 
 def _ended(home: Home, index: int, request: Request, id_: str, number: Number) -> Ack:
-    return Ack(index, Status.ENDED, request.subscriber, id_, home.name, number, request.request)
+    ack = Ack(index, Status.ENDED, request.subscriber, id_, home.name, number, request.request)
+    return replace(ack, own=request.own)
 
 
 def _last(
@@ -59,4 +62,5 @@ def _last(
         request=request.request,
         rejection=rejection,
         note=note,
+        own=request.own,
     )
