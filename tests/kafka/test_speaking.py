@@ -9,8 +9,11 @@ import strategies as our
 from hypothesis import given
 from hypothesis import strategies as st
 
+from branchline.kafka.asking import ask, one_subscriber
+from branchline.kafka.cluster import Cluster
 from branchline.kafka.dead_letters import OWES_NOTHING, decode_dead_letter
 from branchline.kafka.dispatch import Dispatch, Step, dispatch
+from branchline.kafka.errors import ConfigError
 from branchline.kafka.explaining import Asked, encode_asked
 from branchline.kafka.intake import read_batch
 from branchline.kafka.messages import encode_proposal, encode_request, encode_tick
@@ -152,3 +155,11 @@ def test_a_body_cannot_say_by_which_way_it_came() -> None:
     assert json.loads(ack.value or b"")["code"] == Code.CONTROL_INVALID
     (change,) = shard.brokers[HOME].table.changes()
     assert isinstance(change, Subscribed) and not change.own
+
+
+def test_several_subscribers_cannot_ask_together_on_own_topics() -> None:
+    """There is no topic that is all of theirs; that is told before anything is written."""
+    asked = [Request(Operation.SUBSCRIBE, name, "default", filter="TRUE") for name in NAMES]
+    assert one_subscriber(asked[:1]) == "alice"
+    with pytest.raises(ConfigError, match="'alice' and 'bob'"):
+        ask(Cluster("127.0.0.1:1"), TOPICS, asked, own=True)
