@@ -171,7 +171,7 @@ class _Writer:
         self, topic: str, key: bytes | None, value: bytes | None, headers: Headers, delivery: str | None
     ) -> None:
         record = (topic, key, value, headers)
-        kind = self._topics.kind(topic)
+        kind = self._topics.kind(topic) if delivery is None else OUT
         if kind is OWN_ACKS:
             self._answer(*record)
         elif delivery is None and kind is not BROKER:
