@@ -72,10 +72,11 @@ soak-overlay: setup ## 8 brokers, 1,000 subscriptions, 20,000 events, jobs kille
 	@BRANCHLINE_TEST_OVERLAY=full $(BIN)/python -m pytest $(OVERLAY_TESTS) -q -s $(PYTEST_ARGS) \
 	  && echo "verdict: clean" || { echo "verdict: not clean, see above"; exit 1; }
 
-check: setup ## lint, formatting and types
+check: setup ## lint, formatting, types and dependencies
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check --quiet
 	@$(BIN)/mypy
+	@$(BIN)/python tests/audit.py
 
 format: setup ## format the code
 	@$(BIN)/ruff check --fix

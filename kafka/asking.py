@@ -1,4 +1,4 @@
-"""Asking a home broker: requests go to `control`, answers come on `acks`."""
+"""Asking a home broker: requests go to `control`, answers come on `acks`; or on the subscriber's own."""
 
 import json
 import time
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from branchline.kafka.cluster import Cluster
-from branchline.kafka.errors import PublishFailed, RequestRefused, WaitExpired
+from branchline.kafka.errors import ConfigError, PublishFailed, RequestRefused, WaitExpired
 from branchline.kafka.messages import encode_request
 from branchline.kafka.reading import follow, open_topic
 from branchline.kafka.record import Record
@@ -52,16 +52,24 @@ def ask(
     wait: Status | None = Status.IN_FORCE,
     timeout_s: float = 30.0,
     progress: Callable[[int], None] = lambda answered: None,
+    *,
+    own: bool = False,
 ) -> list[Answer]:
     """Write the requests and wait for each to be refused, ended, or as far as `wait` says.
 
     Answers come in the order of the requests. With `wait` None nothing is waited for, and there are none.
+    With `own`, all of them are one subscriber's, and are asked and answered on its own topics.
     """
+    control, acks, hint = topics.control, topics.acks, NO_ROUTER
+    if own:
+        subscriber = one_subscriber(requests)
+        control, acks = topics.own_control(subscriber), topics.own_acks(subscriber)
+        hint = f"an operator makes it: branchline acl subscriber {subscriber} --principal User:NAME --apply"
     # Each has an id of its own, by which its answers are known and its repeats are harmless.
     named = [replace(request, request=request.request or uuid.uuid4().hex) for request in requests]
-    consumer = open_topic(cluster, topics.acks, from_beginning=False, hint=NO_ROUTER)
+    consumer = open_topic(cluster, acks, from_beginning=False, hint=hint)
     try:
-        _write(cluster, topics, named)
+        _write(cluster, control, named)
         if wait is None:
             return []
         waiting = {request.request: request for request in named}
@@ -86,6 +94,18 @@ def ask(
         return [answers[request.request] for request in named]
     finally:
         consumer.close()
+
+
+def one_subscriber(requests: Sequence[Request]) -> str:
+    """Whose the requests are; raises ConfigError if they are several subscribers'."""
+    first, *others = sorted({request.subscriber for request in requests})
+    if others:
+        raise ConfigError(
+            f"a subscriber speaks for itself alone on its own control topic, and these are for {first!r} and "
+            f"{others[0]!r}",
+            hint="leave out --own-control, or ask for each by itself",
+        )
+    return first
 
 
 def decode_answer(record: Record) -> Answer | None:
@@ -114,7 +134,7 @@ def _settles(request: Request, answer: Answer, wait: Status) -> bool:
     return answer.status is not Status.ACCEPTED or wait is Status.ACCEPTED
 
 
-def _write(cluster: Cluster, topics: Topics, requests: Sequence[Request]) -> None:
+def _write(cluster: Cluster, control: str, requests: Sequence[Request]) -> None:
     # A request that is written twice does no harm, so it need not pay for idempotence: that costs half a
     # second before the first record. One in flight at a time keeps the order.
     producer = cluster.producer(
@@ -123,7 +143,7 @@ def _write(cluster: Cluster, topics: Topics, requests: Sequence[Request]) -> Non
     failures: list[str] = []
     for request in requests:
         producer.produce(
-            topics.control,
+            control,
             encode_request(request),
             request.subscriber,
             on_delivery=lambda error, _: failures.append(error.str()) if error else None,

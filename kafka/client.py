@@ -132,10 +132,13 @@ class Subscriber:
         *,
         namespace: str = "branchline",
         home: str | None = None,
+        own_control: bool = False,
     ) -> None:
+        """With `own_control`, requests are written to its own control topic, where nobody else may."""
         self._cluster = Cluster(cluster) if isinstance(cluster, str) else cluster
         self._topics = Topics(namespace)
         self._home = home
+        self._own = own_control
         self.name = check_name("subscriber", name)
 
     def subscribe(
@@ -213,7 +216,7 @@ class Subscriber:
             consumer.close()
 
     def _ask(self, request: Request, wait: Status | None, timeout_s: float) -> Answer | None:
-        answers = ask(self._cluster, self._topics, [request], wait, timeout_s)
+        answers = ask(self._cluster, self._topics, [request], wait, timeout_s, own=self._own)
         for answer in answers:
             answer.raise_if_refused()
         return answers[0] if answers else None

@@ -16,7 +16,7 @@ from branchline.kafka.intake import Intake, received
 from branchline.kafka.letters import encode_letter, encode_recorded
 from branchline.kafka.messages import encode_ack
 from branchline.kafka.record import Headers, Place
-from branchline.kafka.topics import Topics
+from branchline.kafka.topics import OWN_ACKS, Topics
 from branchline.routing.codes import Rejection
 from branchline.routing.control import Ack, Request, Status
 from branchline.routing.overlay.dividing import Arrival
@@ -58,6 +58,10 @@ def dispatch(
         yield Dispatch(Step.REMOVE, topics.out(subscriber))
     for subscriber in outputs.subscribers:
         yield Dispatch(Step.CREATE, topics.out(subscriber))
+    answers = list(_answers(topics, broker, now_ms, intake, outputs)) if leads else []
+    for topic in topics.of_kind(OWN_ACKS, {each.topic for each in answers}):
+        # An operator makes it with the rights of its subscriber; here it is made if it is gone.
+        yield Dispatch(Step.CREATE, topic)
     for neighbour in sorted({each.to for each in outputs.letters if isinstance(each.body, Topology)}):
         # Whoever becomes a neighbour is told of the topology first; its own job may not run yet.
         yield from (Dispatch(Step.CREATE, topic) for topic in topics.of_neighbour(neighbour))
@@ -69,7 +73,8 @@ def dispatch(
     yield from _copies(topics, arrivals, outputs)
     yield from _dead_events(topics, arrivals, intake, outputs)
     if leads:
-        yield from _control_answers(topics, broker, now_ms, intake, outputs)
+        yield from _of_control(topics, intake, outputs)
+    yield from answers
 
 
 def _deliveries(topics: Topics, arrivals: Sequence[Arrival], outputs: Outputs) -> Iterator[Dispatch]:
@@ -131,9 +136,7 @@ def _dead_event(topics: Topics, arrival: Arrival, rejection: Rejection, owed: st
     return Dispatch(Step.WRITE, topics.dead_letters, *letter)
 
 
-def _control_answers(
-    topics: Topics, broker: str, now_ms: int, intake: Intake, outputs: Outputs
-) -> Iterator[Dispatch]:
+def _of_control(topics: Topics, intake: Intake, outputs: Outputs) -> Iterator[Dispatch]:
     bad = [(record, request.rejection) for record, request in intake.bad_control]
     bad += intake.bad_told
     bad += [(intake.control_records[index], why) for index, why in outputs.unusable]
@@ -143,12 +146,18 @@ def _control_answers(
     for told in outputs.letters:
         for key, value in encode_letter(told):
             yield Dispatch(Step.ACK, topics.link(told.to), key, value)
+
+
+def _answers(
+    topics: Topics, broker: str, now_ms: int, intake: Intake, outputs: Outputs
+) -> Iterator[Dispatch]:
     for ack in outputs.acks:
         asked = None if ack.index is None else intake.control_records[ack.index].place
-        yield _answer(topics, asked, ack, now_ms)
+        yield _answer(topics, acks_of(topics, ack), asked, ack, now_ms)
     for answer in outputs.explanations:
         asked = None if answer.index is None else intake.control_records[answer.index].place
-        yield Dispatch(Step.ACK, topics.acks, None, encode_explained(answer, asked, now_ms))
+        topic = topics.acks if asked is None else topics.acks_for(asked.topic)
+        yield Dispatch(Step.ACK, topic, None, encode_explained(answer, asked, now_ms))
     for record, request in intake.bad_control:
         refused = Ack(
             None,
@@ -159,12 +168,18 @@ def _control_answers(
             request=request.request,
             rejection=request.rejection,
         )
-        yield _answer(topics, record.place, refused, now_ms)
+        # By the topic that was written to: of whom the message speaks is nothing to go by.
+        yield _answer(topics, topics.acks_for(record.place.topic), record.place, refused, now_ms)
 
 
-def _answer(topics: Topics, asked: Place | None, ack: Ack, now_ms: int) -> Dispatch:
+def acks_of(topics: Topics, ack: Ack) -> str:
+    """Where an ack of a home is written."""
+    return topics.own_acks(ack.subscriber) if ack.own and ack.subscriber is not None else topics.acks
+
+
+def _answer(topics: Topics, topic: str, asked: Place | None, ack: Ack, now_ms: int) -> Dispatch:
     key = ack.subscriber.encode() if ack.subscriber is not None else None
-    return Dispatch(Step.ACK, topics.acks, key, encode_ack(ack, asked, now_ms))
+    return Dispatch(Step.ACK, topic, key, encode_ack(ack, asked, now_ms))
 
 
 def count(intake: Intake, outputs: Outputs, leads: bool) -> dict[str, int]:

@@ -202,6 +202,7 @@ class EmbeddedKafka:
         ]
         path = self.data_dir / "server.properties"
         path.touch(mode=0o600)
+        path.chmod(0o600)  # also one that is there
         path.write_text("\n".join(lines) + "\n", encoding="ascii")
 
     def _format(self) -> None:

@@ -11,6 +11,7 @@
     ├── ClusterUnreachable      the Kafka cluster does not answer
     ├── TopicMissing            a topic that should be there is not
     ├── TopicFailed             a topic could not be made
+    ├── AccessFailed            rights could not be given or taken away
     ├── EventMissing            an event that was named is not there
     ├── PublishFailed           Kafka did not take an event
     ├── RequestRefused          the home broker refused a request; carries its answer
@@ -89,6 +90,10 @@ class TopicMissing(BranchlineError):
 
 class TopicFailed(BranchlineError):
     code = "topic-failed"
+
+
+class AccessFailed(BranchlineError):
+    code = "access-failed"
 
 
 class EventMissing(BranchlineError):

@@ -14,7 +14,8 @@ from branchline.kafka.explaining import Asked
 from branchline.kafka.letters import decode_letter
 from branchline.kafka.messages import BadRequest, Tick, decode_control
 from branchline.kafka.record import Place, Record
-from branchline.kafka.topics import Topics
+from branchline.kafka.speaking import spoken_by
+from branchline.kafka.topics import OWN_CONTROL, Topics
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Request
 from branchline.routing.overlay.dividing import Arrival
@@ -62,7 +63,7 @@ class Intake:
     control: list[Control] = field(default_factory=list)
     control_records: list[Record] = field(default_factory=list)
     bad_control: list[tuple[Record, BadRequest]] = field(default_factory=list)
-    """What was written to `control` and is no request."""
+    """What was written to `control`, or to a subscriber's own, and is no request there."""
     bad_told: list[tuple[Record, Rejection]] = field(default_factory=list)
     """Letters and updates of the tree that cannot be read; nobody waits for an answer."""
     at: list[str] = field(default_factory=list)
@@ -100,8 +101,12 @@ def read_batch(topics: Topics, control: Iterable[Record], events: Iterable[Recor
 def _read_control(
     topics: Topics, record: Record
 ) -> Request | Propose | Explain | Tick | BadRequest | Letter | Update | Snapshot | Rejection:
-    if record.place.topic == topics.control:
+    own = topics.kind(record.place.topic) is OWN_CONTROL
+    if own or record.place.topic == topics.control:
         message = decode_control(record.value)
+        if own:
+            # Who wrote it is what the topic says, whatever the message does.
+            message = spoken_by(topics.named(record.place.topic) or "", message)
         return question(message) if isinstance(message, Asked) else message
     if record.place.topic == topics.rt_updates:
         return telling.decode(record.value or b"") or Rejection(

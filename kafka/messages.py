@@ -81,8 +81,8 @@ TICK_FIELDS = {"version", "op"}
 
 _IDENTITY = {"state", "home", "subscriber", "id", "number"}
 CHANGE_FIELDS = {
-    "subscribed": {*_IDENTITY, "spelling", "filter", "requests", "revision", "lease_ms", "until_ms"},
-    "ended": {*_IDENTITY, "at_ms", "requests", "expired", "revision"},
+    "subscribed": {*_IDENTITY, "spelling", "filter", "requests", "revision", "lease_ms", "until_ms", "own"},
+    "ended": {*_IDENTITY, "at_ms", "requests", "expired", "revision", "own"},
     "forgotten": _IDENTITY,
 }
 
@@ -252,10 +252,15 @@ def change_fields(change: Change) -> dict[str, Any]:
                 "revision": change.revision or None,
                 "lease_ms": change.lease_ms,
                 "until_ms": change.until_ms,
+                "own": change.own or None,
             }
         case Ended():
             fields |= {"at_ms": change.at_ms, "requests": list(change.requests)}
-            added = {"expired": change.expired or None, "revision": change.revision or None}
+            added = {
+                "expired": change.expired or None,
+                "revision": change.revision or None,
+                "own": change.own or None,
+            }
         case Forgotten():
             pass
     return fields | {part: value for part, value in added.items() if value is not None}
@@ -272,19 +277,15 @@ def change_from_fields(fields: Mapping[str, Any]) -> Change:
     if state == "forgotten":
         return Forgotten(identity, number)
     requests = tuple(text(item) for item in items(fields["requests"]))
-    revision = integer(fields.get("revision", 0))
+    revision, own = integer(fields.get("revision", 0)), boolean(fields.get("own", False))
     if state == "ended":
         expired = boolean(fields.get("expired", False))
-        return Ended(identity, number, integer(fields["at_ms"]), requests, expired, revision)
-    return Subscribed(
-        identity,
-        number,
-        text(fields["spelling"]),
-        text(fields["filter"]),
-        requests,
-        revision,
-        *(integer(fields[part]) if part in fields else None for part in ("lease_ms", "until_ms")),
+        return Ended(identity, number, integer(fields["at_ms"]), requests, expired, revision, own)
+    lease_ms, until_ms = (
+        integer(fields[part]) if part in fields else None for part in ("lease_ms", "until_ms")
     )
+    spelling, filter_ = text(fields["spelling"]), text(fields["filter"])
+    return Subscribed(identity, number, spelling, filter_, requests, revision, lease_ms, until_ms, own)
 
 
 def number_from(value: Any) -> Number:

@@ -7,12 +7,14 @@ should a rebuild end half-way and be started again.
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeAlias
 
 from confluent_kafka import TopicPartition
 
-from branchline.kafka.admin import ensure_topics, list_topics
+from branchline.kafka.admin import create_topics, ensure_topics, list_topics
 from branchline.kafka.cluster import Cluster
+from branchline.kafka.dispatch import acks_of
 from branchline.kafka.errors import ClusterUnreachable, JobFailed, PublishFailed
 from branchline.kafka.fields import FORMAT_VERSION, dump
 from branchline.kafka.letters import TOPOLOGY_KEY, decode_recorded, encode_letter, encode_recorded
@@ -20,7 +22,7 @@ from branchline.kafka.listing import NO_NAMESPACE, offsets
 from branchline.kafka.messages import encode_ack, encode_tick
 from branchline.kafka.reading import READER_GROUP, START_TIMEOUT_S, read_to_end
 from branchline.kafka.record import Record
-from branchline.kafka.topics import Topics
+from branchline.kafka.topics import OWN_ACKS, Topics
 from branchline.routing.codes import Rejection
 from branchline.routing.control import Identity, Number, Status
 from branchline.routing.overlay.rebuilding import Rebuilt, Recorded
@@ -100,7 +102,9 @@ def _identity(record: Record) -> Identity | None:
 def read_in_force(cluster: Cluster, topics: Topics, report: Report) -> set[tuple[Identity, Number]]:
     """The subscriptions that were answered to be in force, as far as `acks` still has it."""
     known = set()
-    for count, record in enumerate(read_to_end(cluster, topics.acks, hint=NO_NAMESPACE), 1):
+    names = [topics.acks, *topics.of_kind(OWN_ACKS, list_topics(cluster))]
+    records = chain.from_iterable(read_to_end(cluster, name, hint=NO_NAMESPACE) for name in names)
+    for count, record in enumerate(records, 1):
         if count % TELL_EVERY == 0:
             report(f"acks: {count:,} records read")
         try:
@@ -152,10 +156,15 @@ def write_rebuilt(
     Copies that were held come again, to the brokers that they are for. A tick makes a batch that every
     shard has a part in, so that all take up their state at once.
     """
-    neighbours = {letter.to for letter in rebuilt.letters}
-    ensure_topics(
-        cluster, {name: kind for each in neighbours for name, kind in topics.of_neighbour(each).items()}
-    )
+    wanted = {
+        name: kind
+        for neighbour in {letter.to for letter in rebuilt.letters}
+        for name, kind in topics.of_neighbour(neighbour).items()
+    }
+    ensure_topics(cluster, wanted)
+    own = topics.of_kind(OWN_ACKS, {acks_of(topics, ack) for ack in rebuilt.acks})
+    # As in the job: an answer that only its subscriber may read is dropped if there is no topic for it.
+    unanswered = create_topics(cluster, dict.fromkeys(own, OWN_ACKS)) if own else {}
     producer = cluster.producer(message_timeout_ms=int(FLUSH_TIMEOUT_S * 1000))
     failures: list[str] = []
 
@@ -187,6 +196,8 @@ def write_rebuilt(
         for key, value in encode_letter(letter):
             write(topics.link(letter.to), key, value)
     for ack in rebuilt.acks:
-        write(topics.acks, ack.subscriber, encode_ack(ack, None, now_ms))
+        topic = acks_of(topics, ack)
+        if topic not in unanswered:
+            write(topic, ack.subscriber, encode_ack(ack, None, now_ms))
     write(topics.control, "rebuild", encode_tick())
     flush()

@@ -4,6 +4,7 @@
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from branchline.kafka.errors import ConfigError
@@ -58,6 +59,8 @@ BROKER = TopicKind("broker.<broker>", "events from neighbours, and retried ones"
 LINK = TopicKind("link.<broker>", "letters: what brokers tell each other", 1, 7 * DAY_MS)
 CONTROL = TopicKind("control", "requests: subscribe, unsubscribe, renew, topology, explain", 1, 30 * DAY_MS)
 ACKS = TopicKind("acks", "answers to requests", 1, 7 * DAY_MS)
+OWN_CONTROL = TopicKind("control.<subscriber>", "requests of that subscriber alone", 1, 30 * DAY_MS)
+OWN_ACKS = TopicKind("acks.<subscriber>", "answers to those", 1, 7 * DAY_MS)
 FILTERS = TopicKind("filters", "every subscription that the brokers know, by identity, and the topology")
 # As many partitions as the Routing Tree has parts.
 RT_UPDATES = TopicKind("rt-updates", "what the Tree Optimizer tells of the Routing Tree", 1, 7 * DAY_MS)
@@ -78,7 +81,7 @@ BRIDGE = TopicKind(
 
 TOPIC_KINDS = (
     *(ENTRY, BROKER, LINK, CONTROL, ACKS, FILTERS, RT_UPDATES, OUT, DEAD_LETTERS, POSITIONS, STATS),
-    *(MARKERS, BRIDGE),
+    *(MARKERS, BRIDGE, OWN_CONTROL, OWN_ACKS),
 )
 
 
@@ -117,6 +120,16 @@ class Topics:
     def acks(self) -> str:
         return f"{self._prefix}acks"
 
+    def own_control(self, subscriber: str) -> str:
+        return f"{self._prefix}control.{subscriber}"
+
+    def own_acks(self, subscriber: str) -> str:
+        return f"{self._prefix}acks.{subscriber}"
+
+    def acks_for(self, control: str) -> str:
+        """Where what was asked on a control topic is answered."""
+        return self.own_acks(self.named(control) or "") if self.kind(control) is OWN_CONTROL else self.acks
+
     @property
     def filters(self) -> str:
         return f"{self._prefix}filters"
@@ -154,6 +167,10 @@ class Topics:
                 return kind if not dot or is_name(name) else None
         return None
 
+    def of_kind(self, kind: TopicKind, names: Iterable[str]) -> list[str]:
+        """Those of the topics that are of the kind, sorted."""
+        return sorted(name for name in names if self.kind(name) is kind)
+
     def named(self, topic: str) -> str | None:
         """The broker, subscriber or cluster that the topic belongs to, if it belongs to one."""
         kind = self.kind(topic)
@@ -183,15 +200,15 @@ class Topics:
         return {self.link(broker): LINK, self.broker(broker): BROKER}
 
     def control_pattern(self, brokers: tuple[str, ...]) -> str:
-        """A Java pattern for the topics that carry control to these brokers."""
-        return _pattern(*self.control_topics(brokers))
+        """A Java pattern for the topics that carry control to these brokers, subscribers' own ones too."""
+        return _pattern(*self.control_topics(brokers)) + f"|{re.escape(self.own_control(''))}{NAME.pattern}"
 
     def event_pattern(self, brokers: tuple[str, ...]) -> str:
         """A Java pattern for the topics that carry events to these brokers."""
         return _pattern(*self.event_topics(brokers))
 
     def control_topics(self, brokers: tuple[str, ...]) -> list[str]:
-        """The topics that carry control to these brokers."""
+        """The topics that carry control to these brokers, but for subscribers' own, which come and go."""
         return [self.control, self.rt_updates, *map(self.link, brokers)]
 
     def event_topics(self, brokers: tuple[str, ...]) -> list[str]:

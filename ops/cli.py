@@ -6,6 +6,7 @@ import click
 from confluent_kafka import KafkaException
 
 from branchline.kafka.errors import BranchlineError, ClusterUnreachable, ConfigError
+from branchline.ops.acl import acl
 from branchline.ops.bench import bench
 from branchline.ops.bridge import bridge
 from branchline.ops.consume import consume
@@ -96,6 +97,7 @@ for command in (
     dead_letters,
     status,
     topology,
+    acl,
     doctor,
     setup,
     rebuild,

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from branchline.kafka.errors import (
+    AccessFailed,
     BranchlineError,
     CheckpointDiffers,
     ClusterUnreachable,
@@ -27,6 +28,7 @@ EXIT_CODES: dict[type[BranchlineError], int] = {
     ClusterUnreachable: 4,
     TopicMissing: 4,
     TopicFailed: 4,
+    AccessFailed: 4,
     EventMissing: 4,
     PublishFailed: 4,
     RequestRefused: 5,

@@ -1,12 +1,13 @@
 """What a rebuild is asked for, and from where each topic is read then."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import ConfigError, OffsetsGone
 from branchline.kafka.listing import last_stats
 from branchline.kafka.rebuilding import Offsets, Positions, offsets_since
-from branchline.kafka.topics import Topics
+from branchline.kafka.topics import OWN_CONTROL, Topics
 from branchline.routing.overlay.rebuilding import Recorded
 from branchline.routing.overlay.topology import Topology
 from branchline.streaming.checkpoint import Made
@@ -34,6 +35,11 @@ class Plan:
         return replace(self, cluster=cluster)
 
 
+def control_of(topics: Topics, made: Made, names: Iterable[str]) -> list[str]:
+    """The topics that carry control to the job, with those of subscribers' own that are among the names."""
+    return [*topics.control_topics(made.brokers), *topics.of_kind(OWN_CONTROL, names)]
+
+
 def find_starts(
     plan: Plan,
     made: Made,
@@ -45,7 +51,7 @@ def find_starts(
 ) -> Offsets:
     """Where each topic is read from at first. What is not named is read from its beginning."""
     topics = plan.topics
-    events, control = topics.event_topics(made.brokers), topics.control_topics(made.brokers)
+    events, control = topics.event_topics(made.brokers), control_of(topics, made, bounds)
     starts: Offsets = {}
     if plan.since_ms is not None:
         starts = offsets_since(plan.cluster, {each: bounds[each] for each in events}, plan.since_ms)

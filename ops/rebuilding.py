@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from branchline.kafka.admin import ensure_topics
+from branchline.kafka.admin import ensure_topics, list_topics
 from branchline.kafka.errors import CheckpointDiffers, ConfigError
 from branchline.kafka.home import Home
 from branchline.kafka.jars import ensure_jars
@@ -21,7 +21,7 @@ from branchline.kafka.rebuilding import (
 )
 from branchline.ops.job import default_checkpoint, start_spark
 from branchline.ops.rebuild import refuse_if_running
-from branchline.ops.rebuild_starts import Plan, find_starts, left_to_read
+from branchline.ops.rebuild_starts import Plan, control_of, find_starts, left_to_read
 from branchline.ops.settings import BROKER, CLUSTER, SHARDS
 from branchline.routing.control import Ended
 from branchline.routing.overlay.rebuilding import Rebuilt, rebuild
@@ -136,7 +136,8 @@ def rebuild_into(
     said = read_positions(plan.cluster, topics, made.brokers)
     # Before anything is read or written: what comes later is read by the router.
     bounds = bounds_of(
-        plan.cluster, [*topics.control_topics(made.brokers), *topics.event_topics(made.brokers)]
+        plan.cluster,
+        [*control_of(topics, made, list_topics(plan.cluster)), *topics.event_topics(made.brokers)],
     )
     report("reading filters")
     recorded = read_recorded(plan.cluster, topics, report)
@@ -172,7 +173,7 @@ def rebuild_into(
         newest.number if newest is not None else 0,
         len(held),
         len(rebuilt.letters),
-        left_to_read(bounds, starts, topics.control_topics(made.brokers)),
+        left_to_read(bounds, starts, control_of(topics, made, bounds)),
         left_to_read(bounds, starts, topics.event_topics(made.brokers)) + len(held),
         tuple(warnings),
     )

@@ -89,6 +89,11 @@ LIMIT = Setting("--limit", "BRANCHLINE_LIMIT", "How long a change of the tree ma
 SNAPSHOT_EVERY = Setting(
     "--snapshot-every", "BRANCHLINE_SNAPSHOT_EVERY", "How often the whole tree is told.", "10m"
 )
+OWN_CONTROL = Setting(
+    "--own-control",
+    "BRANCHLINE_OWN_CONTROL",
+    "Ask on the subscriber's own control topic, where an authorizer lets nobody else write.",
+)
 # All cores, and four attempts at a task: a dead Python worker then costs one, and not the query.
 MASTER = Setting("--master", "BRANCHLINE_MASTER", "The Spark master.", "local[*,4]")
 
@@ -114,6 +119,7 @@ SETTINGS = (
     LIMIT,
     SNAPSHOT_EVERY,
     MASTER,
+    OWN_CONTROL,
 )
 
 
@@ -134,6 +140,15 @@ def cluster_options(command: Command) -> Command:
     for setting in (NAMESPACE, PROPERTIES, BOOTSTRAP):
         command = option(setting)(command)
     return command
+
+
+own_control_option = click.option(
+    OWN_CONTROL.option,
+    "own",
+    is_flag=True,
+    envvar=OWN_CONTROL.variable,
+    help=f"{OWN_CONTROL.help}  [{OWN_CONTROL.variable}]",
+)
 
 
 def _note_json(ctx: click.Context, _: click.Parameter, value: bool) -> bool:

@@ -13,7 +13,17 @@ import click
 from branchline.kafka.admin import list_topics
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.listing import Known, last_stats, offsets, read_filters
-from branchline.kafka.topics import BROKER, CONTROL, DEAD_LETTERS, ENTRY, LINK, OUT, RT_UPDATES, Topics
+from branchline.kafka.topics import (
+    BROKER,
+    CONTROL,
+    DEAD_LETTERS,
+    ENTRY,
+    LINK,
+    OUT,
+    OWN_CONTROL,
+    RT_UPDATES,
+    Topics,
+)
 from branchline.ops.output import emit
 from branchline.ops.settings import cluster_options, find_cluster, json_option, make_topics
 from branchline.ops.status_text import describe
@@ -105,7 +115,7 @@ def assemble(
     inputs = [
         _input(topics, name, ends, jobs)
         for name in sorted(ends)
-        if kinds[name] in (ENTRY, BROKER, LINK, CONTROL, RT_UPDATES)
+        if kinds[name] in (ENTRY, BROKER, LINK, CONTROL, OWN_CONTROL, RT_UPDATES)
     ]
     return {
         "namespace": topics.namespace,

@@ -9,7 +9,13 @@ from branchline.kafka.errors import ConfigError
 from branchline.kafka.messages import DEFAULT_ID
 from branchline.ops.durations import duration_ms
 from branchline.ops.output import say
-from branchline.ops.settings import cluster_options, find_cluster, json_option, make_topics
+from branchline.ops.settings import (
+    cluster_options,
+    find_cluster,
+    json_option,
+    make_topics,
+    own_control_option,
+)
 from branchline.ops.spelling import Spelled
 from branchline.ops.subscription_files import checked, read_lines
 from branchline.ops.telling import tell, tell_guesses, tell_written
@@ -57,6 +63,7 @@ home_option = click.option("--home", help="The home broker; needed only if the c
 @home_option
 @wait_option
 @timeout_option
+@own_control_option
 @json_option
 @click.pass_context
 def subscribe(
@@ -73,6 +80,7 @@ def subscribe(
     home: str | None,
     wait: str,
     timeout_s: float,
+    own: bool,
     as_json: bool,
 ) -> None:
     """Subscribe NAME to the events that match FILTER, or replace its subscription of that id.
@@ -113,7 +121,7 @@ def subscribe(
         if answered % 1000 == 0:
             say(f"{answered:,} of {len(requests):,} answered")
 
-    answers = ask(cluster, topics, requests, WAITS[wait], timeout_s, progress)
+    answers = ask(cluster, topics, requests, WAITS[wait], timeout_s, progress, own=own)
     if WAITS[wait] is None:
         tell_written(requests, as_json)
     ctx.exit(tell(requests, answers, as_json))
@@ -127,6 +135,7 @@ def subscribe(
 @home_option
 @click.option("--no-wait", is_flag=True, help="Do not wait for the answer.")
 @timeout_option
+@own_control_option
 @json_option
 @click.pass_context
 def renew(
@@ -140,6 +149,7 @@ def renew(
     home: str | None,
     no_wait: bool,
     timeout_s: float,
+    own: bool,
     as_json: bool,
 ) -> None:
     """Begin the lease of a subscription of NAME anew, as long as it was or as --lease says.
@@ -151,7 +161,9 @@ def renew(
     request = Request(Operation.RENEW, name, subscription_id, home, lease_ms=lease_ms)
     requests = [checked(request, "renew")]
     cluster = find_cluster(bootstrap, client_properties)
-    answers = ask(cluster, make_topics(namespace), requests, None if no_wait else Status.RENEWED, timeout_s)
+    answers = ask(
+        cluster, make_topics(namespace), requests, None if no_wait else Status.RENEWED, timeout_s, own=own
+    )
     if no_wait:
         tell_written(requests, as_json)
     ctx.exit(tell(requests, answers, as_json))
@@ -165,6 +177,7 @@ def renew(
 @home_option
 @click.option("--no-wait", is_flag=True, help="Do not wait for the answer.")
 @timeout_option
+@own_control_option
 @json_option
 @click.pass_context
 def unsubscribe(
@@ -178,6 +191,7 @@ def unsubscribe(
     home: str | None,
     no_wait: bool,
     timeout_s: float,
+    own: bool,
     as_json: bool,
 ) -> None:
     """End a subscription of NAME, or with --all every one. What was delivered stays in its topic.
@@ -192,7 +206,9 @@ def unsubscribe(
     which = "" if all_ else DEFAULT_ID if subscription_id is None else subscription_id
     requests = [checked(Request(Operation.UNSUBSCRIBE, name, which, home, all=all_), "unsubscribe")]
     cluster = find_cluster(bootstrap, client_properties)
-    answers = ask(cluster, make_topics(namespace), requests, None if no_wait else Status.ENDED, timeout_s)
+    answers = ask(
+        cluster, make_topics(namespace), requests, None if no_wait else Status.ENDED, timeout_s, own=own
+    )
     if no_wait:
         tell_written(requests, as_json)
     ctx.exit(tell(requests, answers, as_json))

@@ -35,6 +35,7 @@ class Code(StrEnum):
     CONTROL_TOO_LARGE = "control-too-large"
     CONTROL_VERSION = "control-version"
     CONTROL_OPERATION = "control-operation"
+    NOT_YOURS = "not-yours"
     NAME_INVALID = "name-invalid"
     HOME_UNKNOWN = "home-unknown"
     HOME_MISSING = "home-missing"

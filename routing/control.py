@@ -57,6 +57,8 @@ class Request:
     """How long the subscription stands unless it is renewed; None for ever, or as long as before."""
     all: bool = False
     """Of an unsubscription or a suspension: all that the subscriber has are meant, and `id` is empty."""
+    own: bool = False
+    """It came by the subscriber's own control topic, and is answered on its own acks. No body says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,8 @@ class Subscribed:
     lease_ms: int | None = None
     until_ms: int | None = None
     """When the lease is over, by the home's clock. Only the home acts on it."""
+    own: bool = False
+    """The last request for it came by the subscriber's own control topic: so do later answers go."""
 
     @property
     def order(self) -> tuple[Number, int]:
@@ -91,6 +95,8 @@ class Ended:
     expired: bool = False
     """It ended because its lease was over."""
     revision: int = 0
+    own: bool = False
+    """As of one that stands."""
 
     @property
     def order(self) -> tuple[Number, int]:
@@ -146,3 +152,5 @@ class Ack:
     rejection: Rejection | None = None
     note: str | None = None
     """What the subscriber should know of a filter that was accepted."""
+    own: bool = False
+    """For the subscriber's own acks, not the shared ones."""

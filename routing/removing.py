@@ -42,10 +42,11 @@ class Remover:
             return []
         acks = []
         for name, broker in self._brokers.items():
-            for subscriber in broker.home.vacancies.until(now_ms - self._after_ms):
+            for vacant in broker.home.vacancies.until(now_ms - self._after_ms):
+                subscriber = vacant.subscriber
                 broker.remove(subscriber)
                 if not self._is_needed(subscriber):
-                    acks.append(Ack(None, Status.REMOVED, subscriber, None, name))
+                    acks.append(Ack(None, Status.REMOVED, subscriber, None, name, own=vacant.own))
         return acks
 
     def _is_needed(self, subscriber: str) -> bool:

@@ -302,7 +302,8 @@ class Shard:
         elif home is not None:
             name = request.home or min(self.brokers)
             named = (request.subscriber, request.id or None, name)
-            outputs.acks.append(Ack(index, Status.REFUSED, *named, None, request.request, home))
+            refused = Ack(index, Status.REFUSED, *named, None, request.request, home, own=request.own)
+            outputs.acks.append(refused)
 
     def _propose(self, now_ms: int, index: int, propose: Propose, outputs: Outputs) -> None:
         broker = self._speaker.proposer(propose.topology)

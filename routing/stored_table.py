@@ -204,12 +204,12 @@ def _encode(change: Subscribed | Ended, compiled: Compiled | None, kins: Kins) -
     cover = b""
     flag = _ENDED
     if isinstance(change, Ended):
-        fields += [change.at_ms, change.requests, change.expired, change.revision]
+        fields += [change.at_ms, change.requests, change.expired, change.revision, change.own]
     else:
         assert compiled is not None, "what is in force has a filter"
         flag = _EXACT if compiled.exact else _INEXACT
         fields += [change.spelling, change.filter, change.requests, change.revision]
-        fields += [change.lease_ms, change.until_ms, sorted(compiled.paths)]
+        fields += [change.lease_ms, change.until_ms, sorted(compiled.paths), change.own]
         cover = b"".join(map(kins.filter, compiled.cover))
     data = json.dumps(fields, separators=(",", ":")).encode()
     out = bytearray([flag])
@@ -220,10 +220,10 @@ def _encode(change: Subscribed | Ended, compiled: Compiled | None, kins: Kins) -
 def _decode(identity: Identity, flag: int, fields: list[Any]) -> Subscribed | Ended:
     number, rest = Number(*fields[:2]), fields[2:]
     if flag == _ENDED:
-        at_ms, requests, expired, revision = rest
-        return Ended(identity, number, at_ms, tuple(requests), expired, revision)
-    spelling, text, requests, revision, lease_ms, until_ms, _ = rest
-    return Subscribed(identity, number, spelling, text, tuple(requests), revision, lease_ms, until_ms)
+        at_ms, requests, expired, revision, own = rest
+        return Ended(identity, number, at_ms, tuple(requests), expired, revision, own)
+    spelling, text, requests, revision, lease_ms, until_ms, _, own = rest
+    return Subscribed(identity, number, spelling, text, tuple(requests), revision, lease_ms, until_ms, own)
 
 
 def _pack_subscribers(known: dict[str, Counter[str]]) -> "dict[str, array[int] | bytes]":

@@ -66,7 +66,8 @@ def fact_fields(fact: Fact) -> dict[str, Any]:
         case Limited():
             return {**state, "subscriptions": fact.subscriptions}
         case Vacant():
-            return {**state, "subscriber": fact.subscriber, "since_ms": fact.since_ms}
+            own = {"own": True} if fact.own else {}
+            return {**state, "subscriber": fact.subscriber, "since_ms": fact.since_ms, **own}
         case Removed():
             return {**state, "subscriber": fact.subscriber}
         case Held():
@@ -94,7 +95,7 @@ def fact_from_fields(fields: Mapping[str, Any]) -> Fact:
         case "limited":
             return Limited(fields["subscriptions"])
         case "vacant":
-            return Vacant(fields["subscriber"], fields["since_ms"])
+            return Vacant(fields["subscriber"], fields["since_ms"], fields.get("own", False))
         case "removed":
             return Removed(fields["subscriber"])
         case "held":

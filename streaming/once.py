@@ -114,12 +114,12 @@ class OnceWriter:
         self._records: list[Output] = []
         self._checksum = 0
         self._diverted: dict[int, str] = {}
-        """Which records go to dead letters instead, and why."""
+        """Which records are left out, and why; of all but answers there is then a dead letter."""
         self._alone: set[str] = set()
         """Topics whose records are sent one by one: Kafka refuses whole batches for one record in them."""
         self._suspensions: list[Output] = []
         """Requests to suspend subscribers whose topics are gone."""
-        self._told = {"diverted": 0, "skipped": 0, "differed": 0, "transactions": 0}
+        self._told = {"diverted": 0, "unanswered": 0, "skipped": 0, "differed": 0, "transactions": 0}
 
     def told(self) -> dict[str, Any]:
         """What only the sink can count."""
@@ -154,7 +154,9 @@ class OnceWriter:
                     raise SinkFailed(f"Kafka did not say what became of the batch: {doubt}") from None
                 continue
             if not refused:
-                self._told |= {"transactions": 1, "diverted": len(self._diverted)}
+                left_out = len(self._diverted)
+                diverted = len(self._letters())
+                self._told |= {"transactions": 1, "diverted": diverted, "unanswered": left_out - diverted}
                 return
             rounds += 1
             if rounds > ROUNDS + 1:
@@ -212,8 +214,13 @@ class OnceWriter:
                 raise self._failed(error.__cause__) from None
             raise
 
+    def _letters(self) -> list[Output]:
+        """The records that go to dead letters."""
+        left_out = (self._records[index] for index in sorted(self._diverted))
+        return [record for record in left_out if not record.may_be_dropped(self._topics)]
+
     def _said(self) -> Marker:
-        places = tuple(str(self._records[index].origin()) for index in sorted(self._diverted))
+        places = tuple(str(record.origin()) for record in self._letters())
         turn = self._turn
         return Marker(
             turn.query,
@@ -313,6 +320,8 @@ class _Transaction:
             if index == len(records) // 2:
                 reach("sink.during-produce", self._shard)
             reason = diverted.get(index)
+            if reason is not None and record.may_be_dropped(self._topics):
+                continue
             if reason is not None:
                 self._send(Output(self._topics.dead_letters, *record.dead_letter(reason), None), None)
             else:

@@ -11,7 +11,7 @@ from branchline.kafka.cluster import Cluster
 from branchline.kafka.dead_letters import encode_dead_letter, owed_to, owed_to_scope
 from branchline.kafka.messages import encode_request
 from branchline.kafka.record import Headers, Place, Record
-from branchline.kafka.topics import BROKER, OUT, Topics
+from branchline.kafka.topics import BROKER, OUT, OWN_ACKS, Topics
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Operation, Request
 from branchline.routing.prefix.header import decode
@@ -54,8 +54,12 @@ class Output:
     """The delivery's id; None for anything but a delivery."""
 
     def may_be_refused(self, topics: Topics) -> bool:
-        """Whether the batch goes on without it: deliveries, and copies for neighbours. No other may miss."""
-        return self.delivery is not None or topics.kind(self.topic) is BROKER
+        """Whether the batch goes on without it: a delivery, a copy, an own answer. No other may miss."""
+        return self.delivery is not None or topics.kind(self.topic) in (BROKER, OWN_ACKS)
+
+    def may_be_dropped(self, topics: Topics) -> bool:
+        """Whether nothing becomes of it if it is refused: an answer that nobody else may read."""
+        return topics.kind(self.topic) is OWN_ACKS
 
     def origin(self) -> Place:
         """Where the event of a delivery or a copy was published."""

@@ -39,6 +39,10 @@ SETTINGS: dict[str, str] = {
     # No web server unless asked for: the `branchline` command shows what there is to see.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # What signs in to Kafka stands in the options of the sources: whoever turns the pages or the log on does
+    # not find it there. The first is Spark's own, and `jaas`.
+    "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas",
+    "spark.sql.redaction.options.regex": "(?i)url|secret|password|jaas",
     "spark.sql.session.timeZone": "UTC",
 }
 

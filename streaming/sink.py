@@ -119,11 +119,11 @@ class AtLeastOnceWriter:
         self._refused: list[tuple[Output, int | None, str]] = []
         self._failure: str | None = None
         self._acking = False
-        self._diverted = 0
+        self._counts = {"diverted": 0, "unanswered": 0}
 
     def told(self) -> dict[str, Any]:
         """What only the sink can count."""
-        return {"diverted": self._diverted, **self._kept.told}
+        return {**self._counts, **self._kept.told}
 
     def take(self, step: int, record: Output) -> None:
         """The next row."""
@@ -165,9 +165,12 @@ class AtLeastOnceWriter:
             if not self._refused:
                 return
             _, _, reason = self._refused.pop()
+        if record.may_be_dropped(self._topics):
+            self._counts["unanswered"] += 1
+            return
         letter = record.dead_letter(reason)
         self._produce(Output(self._topics.dead_letters, *letter, None), self._report_fatal)
-        self._diverted += 1
+        self._counts["diverted"] += 1
 
     def _write(self, record: Output) -> None:
         if not record.may_be_refused(self._topics):

@@ -15,7 +15,7 @@ from pyspark.sql import functions as sql
 
 from branchline.kafka.admin import list_topics
 from branchline.kafka.cluster import Cluster
-from branchline.kafka.topics import Topics
+from branchline.kafka.topics import OWN_CONTROL, Topics
 from branchline.streaming.columns import INPUT, Kind
 
 EARLIEST = -2
@@ -100,7 +100,8 @@ def starting_offsets(
             }
         )
 
-    return of(topics.control_topics(brokers)), of(topics.event_topics(brokers))
+    control = [*topics.control_topics(brokers), *topics.of_kind(OWN_CONTROL, partitions)]
+    return of(control), of(topics.event_topics(brokers))
 
 
 def _project(frame: DataFrame, kind: Kind, shard: Column) -> DataFrame:

@@ -102,7 +102,7 @@ class Broker:
             case Limited():
                 self.home.limit.noted = fact.subscriptions
             case Vacant():
-                self.home.vacancies.begin(fact.subscriber, fact.since_ms)
+                self.home.vacancies.begin(fact)
             case Removed():
                 self.home.vacancies.end(fact.subscriber)
             case Held():
@@ -175,7 +175,7 @@ class Broker:
                 self.home.pending.drop(identity)
             stands = self.table.homes(identity.subscriber)[self.name]
             if isinstance(change, Ended) and before is not None and not stands:
-                self.home.vacancies.begin(identity.subscriber, change.at_ms)
+                self.home.vacancies.begin(Vacant(identity.subscriber, change.at_ms, change.own))
         after = self.table.compiled(identity)
         if before is not after:
             self._divider.exchange(identity, before, after)

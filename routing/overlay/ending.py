@@ -19,14 +19,17 @@ from branchline.routing.overlay.home import Answer, Home, with_request
 def end_all_of(home: Home, now_ms: int, index: int, request: Request) -> Iterator[Answer]:
     """The answers to the request, each to be obeyed before the next is asked for."""
     known = home.of(request.subscriber)
-    if request.operation is Operation.SUSPEND and not any(isinstance(each, Subscribed) for each in known):
-        return  # asked for by every batch that missed the topic: the first one did it
+    standing = [each for each in known if isinstance(each, Subscribed)]
+    if request.operation is Operation.SUSPEND:
+        if not standing:
+            return  # asked for by every batch that missed the topic: the first one did it
+        # The subscriber did not ask: it is told where it asks itself.
+        request = replace(request, own=any(each.own for each in standing))
     if not known:
         reason = f"subscriber {request.subscriber!r} has no subscription"
         yield Answer([_last(home, index, request, rejection=Rejection(Code.SUBSCRIPTION_UNKNOWN, reason))])
         return
     asked = [each for each in known if request.request is not None and request.request in each.requests]
-    standing = [each for each in known if isinstance(each, Subscribed)]
     if asked:
         ended = [each for each in asked if isinstance(each, Ended)]
         for end in ended:
@@ -35,11 +38,13 @@ def end_all_of(home: Home, now_ms: int, index: int, request: Request) -> Iterato
     else:
         count = len(standing)
         for stood in standing:
-            end = Ended(stood.identity, home.next_number(now_ms), now_ms, with_request(stood, request))
+            requests = with_request(stood, request)
+            end = Ended(stood.identity, home.next_number(now_ms), now_ms, requests, own=request.own)
             yield Answer([_ended(home, index, request, end.identity.id, end.number)], end)
         if not standing and request.request is not None:
             for each in known:
-                again = replace(each, requests=with_request(each, request), revision=each.revision + 1)
+                requests, revision = with_request(each, request), each.revision + 1
+                again = replace(each, requests=requests, revision=revision, own=request.own)
                 yield Answer([], again, tell=False)
     yield Answer([_last(home, index, request, f"{count} subscription{'' if count == 1 else 's'} ended")])
 
@@ -49,7 +54,8 @@ def _status(request: Request) -> Status:
 
 
 def _ended(home: Home, index: int, request: Request, id_: str, number: Number) -> Ack:
-    return Ack(index, _status(request), request.subscriber, id_, home.name, number, request.request)
+    ack = Ack(index, _status(request), request.subscriber, id_, home.name, number, request.request)
+    return replace(ack, own=request.own)
 
 
 def _last(
@@ -65,4 +71,5 @@ def _last(
         request=request.request,
         rejection=rejection,
         note=note,
+        own=request.own,
     )

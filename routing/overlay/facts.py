@@ -51,6 +51,8 @@ class Vacant:
 
     subscriber: str
     since_ms: int
+    own: bool = False
+    """Its last request came by its own control topic."""
 
 
 @dataclass(frozen=True, slots=True)

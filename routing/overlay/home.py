@@ -79,17 +79,17 @@ class Home:
         refusal = self._check(now_ms, identity, request, known)
         if refusal:
             ack = self._ack(index, Status.REFUSED, identity, request=request.request, rejection=refusal)
-            return Answer([ack])
+            return Answer([replace(ack, own=request.own)])
         requests = with_request(known, request)
         if known is not None and self._asks_for_what_stands(now_ms, request, known):
             answer = self._standing(index, request, known)
-            if request.request is None:
+            if request.request is None and request.own == known.own:
                 return answer
             # Remembered, or a repeat of it could undo what is asked for in between.
-            again = replace(known, requests=requests, revision=known.revision + 1)
+            again = replace(known, requests=requests, revision=known.revision + 1, own=request.own)
             return replace(answer, change=again, tell=False)
         if request.operation is Operation.UNSUBSCRIBE:
-            ended = Ended(identity, self.next_number(now_ms), now_ms, requests)
+            ended = Ended(identity, self.next_number(now_ms), now_ms, requests, own=request.own)
             return replace(self._standing(index, request, ended), change=ended)
         if isinstance(known, Subscribed) and self._renews(now_ms, request, known):
             anew = renewed(now_ms, request, known, requests)
@@ -102,6 +102,7 @@ class Home:
             requests,
             lease_ms=request.lease_ms,
             until_ms=None if request.lease_ms is None else now_ms + request.lease_ms,
+            own=request.own,
         )
         acks = [
             self._ack(
@@ -110,6 +111,7 @@ class Home:
         ]
         if isinstance(known, Subscribed):
             acks.insert(0, self._ack(index, Status.REPLACED, identity, known.number, request.request))
+        acks = [replace(ack, own=request.own) for ack in acks]
         return Answer(acks, subscribed, awaited=Awaited(identity, subscribed.number, (request.request,)))
 
     def of(self, subscriber: str) -> list[Subscribed | Ended]:
@@ -117,13 +119,12 @@ class Home:
         return [change for change in self._table.of(subscriber) if change.identity.home == self.name]
 
     def in_force(self, awaited: Awaited, index: int | None = None) -> list[Ack]:
-        """The acks that a subscription is in force."""
+        """The acks that a subscription is in force, by where the last request for it came from."""
         known = self._table.find(awaited.identity)
         note = _note(known) if isinstance(known, Subscribed) else None
-        return [
-            self._ack(index, Status.IN_FORCE, awaited.identity, awaited.number, request, note=note)
-            for request in awaited.requests
-        ]
+        ack = self._ack(index, Status.IN_FORCE, awaited.identity, awaited.number, note=note)
+        own = known is not None and known.own
+        return [replace(ack, request=request, own=own) for request in awaited.requests]
 
     def again(self, awaited: Awaited) -> Subscribed:
         """What is pending, to be told again."""
@@ -143,7 +144,8 @@ class Home:
         """How the subscription stands, as the answer to a request that is not the first to say so."""
 
         def ack(status: Status, note: str | None = None) -> Ack:
-            return self._ack(index, status, known.identity, known.number, request.request, note=note)
+            said = self._ack(index, status, known.identity, known.number, request.request, note=note)
+            return replace(said, own=request.own)
 
         if isinstance(known, Ended):
             asks_to_end = request.operation is Operation.UNSUBSCRIBE
@@ -219,8 +221,9 @@ class Home:
         # Not by the clock: it may have been set back since, and nobody would say it a second time.
         if known is None or not stands or known.number != expire.number:
             return None
-        ended = Ended(known.identity, self.next_number(now_ms), now_ms, known.requests, expired=True)
-        return ended, self._ack(None, Status.EXPIRED, known.identity, ended.number)
+        number = self.next_number(now_ms)
+        ended = Ended(known.identity, number, now_ms, known.requests, expired=True, own=known.own)
+        return ended, replace(self._ack(None, Status.EXPIRED, known.identity, number), own=known.own)
 
     def end_all(self, now_ms: int) -> Iterator[tuple[Ended, Ack]]:
         """End all subscriptions, because the broker is leaving."""
@@ -231,8 +234,9 @@ class Home:
             if isinstance(change, Subscribed) and change.identity.home == self.name
         ]
         for known in sorted(own, key=lambda change: change.identity):
-            ended = Ended(known.identity, self.next_number(now_ms), now_ms, known.requests)
-            yield ended, self._ack(None, Status.ENDED, known.identity, ended.number, note=note)
+            ended = Ended(known.identity, self.next_number(now_ms), now_ms, known.requests, own=known.own)
+            ack = self._ack(None, Status.ENDED, known.identity, ended.number, note=note)
+            yield ended, replace(ack, own=known.own)
 
     def _ack(
         self,

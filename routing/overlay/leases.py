@@ -103,4 +103,5 @@ def renewed(now_ms: int, request: Request, known: Subscribed, requests: tuple[st
         requests=requests,
         lease_ms=lease_ms,
         until_ms=None if lease_ms is None else now_ms + lease_ms,
+        own=request.own,
     )

@@ -19,16 +19,16 @@ class Vacancies:
     """Who is vacant, and since when."""
 
     def __init__(self) -> None:
-        self._since: dict[str, int] = {}
+        self._since: dict[str, Vacant] = {}
         self._begun: list[tuple[int, str]] = []
 
     def __contains__(self, subscriber: str) -> bool:
         return subscriber in self._since
 
-    def begin(self, subscriber: str, since_ms: int) -> None:
+    def begin(self, vacant: Vacant) -> None:
         """The last subscription has ended."""
-        self._since[subscriber] = since_ms
-        heappush(self._begun, (since_ms, subscriber))
+        self._since[vacant.subscriber] = vacant
+        heappush(self._begun, (vacant.since_ms, vacant.subscriber))
 
     def end(self, subscriber: str) -> None:
         """It has subscribed again, or its topic is removed."""
@@ -40,17 +40,18 @@ class Vacancies:
             heappop(self._begun)
         return self._begun[0][0] if self._begun else None
 
-    def until(self, last_ms: int) -> Iterator[str]:
+    def until(self, last_ms: int) -> Iterator[Vacant]:
         """Those that are vacant since then or longer, the longest first, each ended before the next."""
         while (since_ms := self.earliest_ms()) is not None and since_ms <= last_ms:
             subscriber = self._begun[0][1]
-            yield subscriber
+            yield self._since[subscriber]
             assert subscriber not in self, "whoever asks ends it"
 
     def facts(self) -> Iterator[Vacant]:
         """Facts that make equal vacancies: what a snapshot holds."""
         for subscriber in sorted(self._since):
-            yield Vacant(subscriber, self._since[subscriber])
+            yield self._since[subscriber]
 
     def _holds(self, since_ms: int, subscriber: str) -> bool:
-        return self._since.get(subscriber) == since_ms
+        vacant = self._since.get(subscriber)
+        return vacant is not None and vacant.since_ms == since_ms

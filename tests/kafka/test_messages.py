@@ -107,8 +107,9 @@ whole_changes = st.one_of(
         revisions,
         st.none() | times,
         st.none() | times,
+        st.booleans(),
     ),
-    st.builds(Ended, identities, our.numbers, times, asked_before, st.booleans(), revisions),
+    st.builds(Ended, identities, our.numbers, times, asked_before, st.booleans(), revisions, st.booleans()),
 )
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),

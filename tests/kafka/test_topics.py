@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from branchline.kafka import topics as kinds
-from branchline.kafka.topics import TOPIC_KINDS, TopicKind, Topics, is_name
+from branchline.kafka.topics import OWN_CONTROL, TOPIC_KINDS, TopicKind, Topics, is_name
 from branchline.routing.overlay.methods import Methods
 
 namespaces = st.builds(
@@ -32,6 +32,8 @@ def all_topics(topics: Topics, name: str) -> dict[str, tuple[TopicKind, str | No
         topics.stats: (kinds.STATS, None),
         topics.markers(name): (kinds.MARKERS, name),
         topics.bridge(name): (kinds.BRIDGE, name),
+        topics.own_control(name): (kinds.OWN_CONTROL, name),
+        topics.own_acks(name): (kinds.OWN_ACKS, name),
     }
 
 
@@ -56,7 +58,8 @@ def test_every_name_reads_back(namespace: str, name: str) -> None:
         "branchline.in.A",
         "branchline.in.a.b",
         "branchline.control.",
-        "branchline.control.alice",
+        "branchline.control.alice.bob",
+        "branchline.control.Alice",
         "branchline.acks.",
         "branchline.unknown",
         "branchlineXcontrol",
@@ -83,14 +86,20 @@ def test_only_names_that_we_make_have_a_kind(namespace: str, name: str, data: st
 
 @given(namespaces, st.lists(our.legal_names, min_size=1, max_size=4, unique=True))
 def test_patterns_match_the_topics_of_the_brokers_served_only(namespace: str, names: list[str]) -> None:
-    """A router reads control, links and updates for control, in and broker for events, and nothing else."""
+    """A router reads control, links and updates for control, in and broker for events, and nothing else.
+
+    Subscribers are not known in advance: all their own control topics are read.
+    """
     topics, served = Topics(namespace), tuple(names)
     unserved = {"x" + name[:62] for name in names} - set(names)
     candidates = {topic for name in unserved.union(names) for topic in all_topics(topics, name)}
     candidates |= {topic for name in names for topic in all_topics(Topics("x" + namespace), name)}
     shared = {topics.control, topics.rt_updates}
     for pattern, expected in (
-        (topics.control_pattern(served), shared | {topics.link(name) for name in names}),
+        (
+            topics.control_pattern(served),
+            shared | {topics.link(name) for name in names} | set(topics.of_kind(OWN_CONTROL, candidates)),
+        ),
         (
             topics.event_pattern(served),
             {kind(name) for name in names for kind in (topics.entry, topics.broker)},
@@ -137,8 +146,8 @@ def test_what_a_router_needs_is_of_the_kinds_that_its_names_say() -> None:
     topics = Topics()
     needed = topics.of_broker("dublin")
     assert {topic: topics.kind(topic) for topic in needed} == needed
-    of_others = {topics.out("dublin"), topics.markers("dublin"), topics.bridge("dublin")}
-    assert set(needed) == set(all_topics(topics, "dublin")) - of_others
+    others = (topics.out, topics.markers, topics.bridge, topics.own_control, topics.own_acks)
+    assert set(needed) == set(all_topics(topics, "dublin")) - {topic("dublin") for topic in others}
     both = topics.of_brokers(("dublin", "virginia"))
     assert both == needed | topics.of_broker("virginia")
 

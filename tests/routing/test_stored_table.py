@@ -27,9 +27,9 @@ def changes(drawn: Sequence[tuple[str, str, str, str]], first: int) -> list[Chan
     for counter, (home, subscriber, id_, state) in enumerate(drawn, first):
         identity, number = Identity(home, subscriber, id_), Number(1, counter)
         if state == "subscribed":
-            made.append(Subscribed(identity, number, "sql", f"price < {counter}"))
+            made.append(Subscribed(identity, number, "sql", f"price < {counter}", own=counter % 2 > 0))
         else:
-            made.append(Ended(identity, number, counter))
+            made.append(Ended(identity, number, counter, own=counter % 3 > 0))
             if state == "forgotten":
                 made.append(Forgotten(identity, number))
     return made

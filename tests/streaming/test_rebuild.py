@@ -18,6 +18,9 @@ from pyspark.sql import SparkSession
 from routers import Site
 from waiting import wait_until
 
+from branchline.kafka.access import own_topics
+from branchline.kafka.admin import ensure_topics
+from branchline.kafka.asking import ask
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import OffsetsGone
 from branchline.kafka.listing import last_stats, list_subscriptions
@@ -173,14 +176,16 @@ def test_nothing_is_lost_however_the_checkpoint_is_made_anew(
 def test_a_backlog_is_worked_off_while_requests_are_answered_and_what_is_gone_is_told(
     spark: SparkSession, cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
-    """Also after a rebuild by time, by a file, and of what retention has taken."""
+    """Also after a rebuild by time, by a file, and of what retention has taken, by own topics or shared."""
     site = Site(spark, cluster, namespace, tmp_path / "first", 2, 40)
 
     def said_by(job: str) -> dict[str, Any]:
         return last_stats(cluster, site.topics)[f"router/{job}"]
 
     with routing(site):
-        site.subscribe("early", "n >= 0")
+        ensure_topics(cluster, own_topics(site.topics, "early"))
+        early = Request(Operation.SUBSCRIBE, "early", "default", filter="n >= 0")
+        ask(cluster, site.topics, [early], timeout_s=60, own=True)
         site.settle()
     said = read_positions(cluster, site.topics, ["main"])
     assert said is not None and said.joined
@@ -243,3 +248,5 @@ def test_a_backlog_is_worked_off_while_requests_are_answered_and_what_is_gone_is
         wait_until(lambda: any(f"caught up: {left} events" in line for line in lines), 30, "it catches up")
     assert len(site.delivered("early")) == 2 * left
     assert "backlog" not in said_by("main")
+    ways = {each.identity.subscriber: each.own for each in list_subscriptions(cluster, site.topics)}
+    assert ways == {"early": True, "late": False}

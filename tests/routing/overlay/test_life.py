@@ -484,7 +484,7 @@ def test_a_removal_that_is_obeyed_too_late_is_found() -> None:
     [
         ("end", lambda self, subscriber: None),
         ("facts", lambda self: iter(())),
-        ("begin", lambda self, subscriber, since_ms: self._since.setdefault(subscriber, since_ms)),
+        ("begin", lambda self, vacant: self._since.setdefault(vacant.subscriber, vacant)),
     ],
 )
 def test_a_vacancy_that_is_kept_wrongly_is_found(
