@@ -17,9 +17,9 @@ from branchline.kafka.fields import (
     boolean,
     check_known,
     check_version,
+    counted,
     dump,
     glance,
-    integer,
     items,
     members,
     name,
@@ -271,10 +271,10 @@ def change_from_fields(fields: Mapping[str, Any]) -> Change:
     if state == "forgotten":
         return Forgotten(identity, number)
     requests = tuple(text(item) for item in items(fields["requests"]))
-    revision = integer(fields.get("revision", 0))
+    revision = counted(fields.get("revision", 0))
     if state == "ended":
         expired = boolean(fields.get("expired", False))
-        return Ended(identity, number, integer(fields["at_ms"]), requests, expired, revision)
+        return Ended(identity, number, counted(fields["at_ms"]), requests, expired, revision)
     return Subscribed(
         identity,
         number,
@@ -282,14 +282,14 @@ def change_from_fields(fields: Mapping[str, Any]) -> Change:
         text(fields["filter"]),
         requests,
         revision,
-        *(integer(fields[part]) if part in fields else None for part in ("lease_ms", "until_ms")),
+        *(counted(fields[part]) if part in fields else None for part in ("lease_ms", "until_ms")),
     )
 
 
 def number_from(value: Any) -> Number:
     """The number of a change; raises `UNFIT` on anything else."""
     incarnation, counter = items(value)
-    return Number(integer(incarnation), integer(counter))
+    return Number(counted(incarnation), counted(counter))
 
 
 def encode_change(change: Change) -> tuple[bytes, bytes | None]:

@@ -18,8 +18,9 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from branchline.kafka import headers as bl
 from branchline.kafka.admin import create_topics, remove_topics
 from branchline.kafka.cluster import Cluster
-from branchline.kafka.dead_letters import encode_dead_letter, owed_to, owed_to_scope
+from branchline.kafka.dead_letters import Letter, encode_dead_letter, owed_to, owed_to_scope
 from branchline.kafka.dispatch import Step
+from branchline.kafka.quarantine import Quarantine
 from branchline.kafka.record import Headers, Place, Record
 from branchline.kafka.topics import BROKER, OUT, Topics
 from branchline.routing.codes import Code, Rejection
@@ -63,6 +64,9 @@ REFUSALS = BATCH_REFUSALS | {
 
 _producers: dict[Cluster, Producer] = {}
 """One producer per worker process and cluster: connecting costs more than a batch."""
+
+_quarantines: dict[tuple[Cluster, Topics], Quarantine] = {}
+"""What the dead-letter topics take."""
 
 _generations: dict[Cluster, int] = {}
 """Of which generation each producer is; see `out_topics.py`."""
@@ -118,6 +122,7 @@ class _Writer:
         self._topics = topics
         self._out = out
         self._producer = _producer(cluster, generation)
+        self._quarantine = _quarantine(cluster, topics)
         self._alone = _alone.setdefault(cluster, set())
         self._to_remove: list[str] = []
         self._to_create: list[str] = []
@@ -171,7 +176,9 @@ class _Writer:
         self, topic: str, key: bytes | None, value: bytes | None, headers: Headers, delivery: str | None
     ) -> None:
         record = (topic, key, value, headers)
-        if delivery is None and self._topics.kind(topic) is not BROKER:
+        if topic == self._topics.dead_letters:
+            self._write_letter((key, value, headers))
+        elif delivery is None and self._topics.kind(topic) is not BROKER:
             self._produce(*record, self._report_fatal)
         elif topic in self._no_topic:
             self._refused.append(_Refusal(*record, delivery, None, self._no_topic[topic]))
@@ -225,9 +232,14 @@ class _Writer:
         origin, owed = _owed(refusal)
         rejection = Rejection(Code.OUTPUT_REFUSED, f"{refusal.topic} refused the record: {refusal.reason}")
         record = Record(origin, refusal.key, refusal.value, refusal.headers)
-        letter = encode_dead_letter(record, rejection, owed)
-        self._produce(self._topics.dead_letters, *letter, self._report_fatal)
+        self._write_letter(encode_dead_letter(record, rejection, owed))
         self.told["diverted"] += 1
+
+    def _write_letter(self, letter: Letter) -> None:
+        """A dead letter is made to fit: one that were refused would be so again, batch after batch."""
+        self._produce(self._topics.dead_letters, *self._quarantine.fit(letter), self._report_fatal)
+        if self._quarantine.one_by_one:
+            self._flush()
 
     def _flush(self) -> None:
         left = self._producer.flush(FLUSH_TIMEOUT_S)
@@ -236,6 +248,8 @@ class _Writer:
         if self._failure is not None:
             # What is still queued must not go out behind the back of the next attempt's records.
             _producers.pop(self._cluster, None)
+            # The dead-letter topic may take less than it did.
+            _quarantines.pop((self._cluster, self._topics), None)
             self._producer.purge()
             raise SinkFailed(f"Kafka did not take the batch: {self._failure}")
 
@@ -269,6 +283,10 @@ def _owed(refusal: _Refusal) -> tuple[Place, str]:
 def _headers(cell: str, delivery: str | None) -> Headers:
     headers = () if cell == NO_HEADERS else unpack_headers(cell)
     return headers if delivery is None else (*headers, (bl.ID, delivery.encode()))
+
+
+def _quarantine(cluster: Cluster, topics: Topics) -> Quarantine:
+    return _quarantines.setdefault((cluster, topics), Quarantine(cluster, topics.dead_letters))
 
 
 def _producer(cluster: Cluster, generation: int) -> Producer:
