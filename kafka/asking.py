@@ -25,6 +25,8 @@ WRITE_TIMEOUT_S = 30.0
 ANSWER_MAX_FIELDS = 1_000_000
 """Leaf fields of an answer: an explanation may have many, and its bytes are bounded by Kafka."""
 
+_SAID = ("code", "reason", "note")
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -99,13 +101,19 @@ def decode_answer(record: Record) -> Answer | None:
         return None
     try:
         number = fields.get("number")
+        line, column = (integer(fields[name]) if name in fields else None for name in ("line", "column"))
+        code, reason, note = (text(fields[name]) if name in fields else None for name in _SAID)
         return Answer(
             Status(text(fields["status"])),
-            *(text(fields.get(name, "")) for name in ("subscriber", "id", "request")),
+            text(fields.get("subscriber", "")),
+            text(fields.get("id", "")),
+            text(fields.get("request", "")),
             number_from(number) if number else None,
-            *(text(fields[name]) if name in fields else None for name in ("code", "reason")),
-            *(integer(fields[name]) if name in fields else None for name in ("line", "column")),
-            text(fields["note"]) if "note" in fields else None,
+            code,
+            reason,
+            line,
+            column,
+            note,
         )
     except UNFIT:
         return None

@@ -7,8 +7,11 @@ from typing import Any
 from branchline.kafka.errors import ConfigError
 from branchline.routing.limits import EVENT_MAX_DEPTH
 
-TOML_MAX_BYTES = 1024 * 1024
+TOML_MAX_BYTES = 256 * 1024
 """A file that is larger was not written by hand, or has no end at all."""
+
+LINE_MAX_DOTS = 200
+"""Dots in a line: of a name in so many parts Python's reader takes as many steps as it has pairs of them."""
 
 
 def read_toml(path: Path, *, hint: str) -> dict[str, Any]:
@@ -17,6 +20,8 @@ def read_toml(path: Path, *, hint: str) -> dict[str, Any]:
         data = file.read(TOML_MAX_BYTES + 1)
     if len(data) > TOML_MAX_BYTES:
         raise ConfigError(f"{path} has more than {TOML_MAX_BYTES} bytes", hint=hint)
+    if any(line.count(b".") > LINE_MAX_DOTS for line in data.splitlines()):
+        raise ConfigError(f"{path}: a line with more than {LINE_MAX_DOTS} dots", hint=hint)
     try:
         tables = tomllib.loads(data.decode())
     except UnicodeDecodeError as error:
