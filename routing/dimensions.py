@@ -89,8 +89,8 @@ class Long(int):
     """A long integer, with a hash that nobody can aim at.
 
     Python's hash of an integer is the integer modulo 2^61 - 1, so all its multiples have one and the same: as
-    keys of a dictionary, a few thousand of them cost seconds. Fewer than 500 are shorter than this, and
-    floats have too few digits to be chosen so.
+    keys of a dictionary, a few thousand of them cost seconds. Fewer than a thousand are shorter than this,
+    and floats have too few digits to be chosen so.
     """
 
     __slots__ = ()

@@ -36,8 +36,8 @@ FORMAT_VERSION = 1
 NUMBER_END = 2**53
 """Incarnations, which are times, clocks and numbers of nodes and edges are below this."""
 
-PIECES_MAX = 1_024
-"""Pieces of a snapshot: half a gigabyte, since a record has at most half a megabyte."""
+PIECES_MAX = 16_384
+"""Pieces of a snapshot. An optimizer tells thousands of edges in one, and has some millions at most."""
 
 _UPDATE, _SNAPSHOT = 0, 1
 _DIGEST_BYTES = 16

@@ -14,8 +14,10 @@ import pytest
 import strategies as our
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from mutations import mutated
 
 from branchline.kafka.asking import Answer, decode_answer
+from branchline.kafka.cluster import Cluster
 from branchline.kafka.dead_letters import (
     LETTER_MIN_BYTES,
     DeadLetter,
@@ -26,9 +28,11 @@ from branchline.kafka.dead_letters import (
     retry_headers,
 )
 from branchline.kafka.dispatch import dispatch
+from branchline.kafka.errors import MarkDiffers
 from branchline.kafka.events import Event, decode_event
 from branchline.kafka.intake import read_batch
 from branchline.kafka.letters import decode_letter, decode_recorded, encode_letter
+from branchline.kafka.marks import Marks, encode_mark, note_mark
 from branchline.kafka.messages import BadRequest, decode_control, encode_request
 from branchline.kafka.record import Headers, Place, Record
 from branchline.kafka.topics import Topics
@@ -51,36 +55,6 @@ often = settings(max_examples=EXAMPLES[os.environ.get("HYPOTHESIS_PROFILE", "eve
 TOPICS = Topics("fuzz")
 PLACE = Place(TOPICS.entry("main"), 0, 5, 1)
 
-ODD = (
-    *(b"[" * 70, b"{" * 70, b'{"a":' * 70, b"9" * 500, b"-9" + b"9" * 450, b"1e400", b"NaN", b"-Infinity"),
-    *(rb'"\ud800"', rb'"\udc00\ud800"', b'"\xff"', b"\xef\xbb\xbf", b"\0", b'""', b"true", b"null", b"1.0"),
-    *(b'"a.b"', b'"' + b"n" * 300 + b'"', b",", b":", b"}", b"]", b'"', b"\\", b"9007199254740993"),
-    *(str(bad.COLLIDING * 10**6).encode(), b"0." + b"3" * 500, b"\xed\xa0\x80"),
-)
-"""What is put into documents."""
-
-
-@st.composite
-def mutated(draw: st.DrawFn, documents: st.SearchStrategy[bytes]) -> bytes:
-    """A document with something put in, taken out, repeated, cut off or appended, a few times."""
-    data = draw(documents)
-    for _ in range(draw(st.integers(0, 4))):
-        at, end = sorted((draw(st.integers(0, len(data))), draw(st.integers(0, len(data)))))
-        match draw(st.integers(0, 5)):
-            case 0:
-                data = data[:at] + draw(st.sampled_from(ODD)) + data[end:]
-            case 1:
-                data = data[:at] + draw(st.sampled_from(ODD)) + data[at:]
-            case 2:
-                data = data[:at] + data[end:]
-            case 3:
-                data = data[:end] + data[at:]
-            case 4:
-                data = data[:at]
-            case _:
-                data = data[:at] + draw(st.binary(max_size=3)) + data[at:]
-    return data
-
 
 def document(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode(errors="surrogatepass")
@@ -90,22 +64,13 @@ plain = our.events(our.few_names).map(document)
 structured = our.events(our.few_names).map(
     lambda data: document({"specversion": "1.0", "id": "1", "source": "s", "type": "t", "data": data})
 )
+HEADER_NAMES = (
+    *("ce_id", "ce_source", "ce_type", "ce_specversion", "ce_x", "content-type"),
+    *("bl-only", "bl-prefix", "h"),
+)
 some_headers: st.SearchStrategy[Headers] = st.lists(
     st.tuples(
-        st.sampled_from(
-            (
-                "ce_id",
-                "ce_source",
-                "ce_type",
-                "ce_specversion",
-                "ce_x",
-                "content-type",
-                "bl-only",
-                "bl-prefix",
-                "h",
-            )
-        )
-        | our.texts,
+        st.sampled_from(HEADER_NAMES) | our.texts,
         st.none()
         | st.sampled_from((b"1.0", b"application/json", b"application/cloudevents+json", b"\xff", b""))
         | st.binary(max_size=8),
@@ -208,6 +173,20 @@ def encode_request_for_all() -> bytes:
 
 
 UPDATES = [each.make() or b"" for each in bad.updates()]
+
+
+MARK = encode_mark(("in.main", 0), 7, "source")[1]
+
+
+@often
+@given(mutated(st.just(b"in.main/0")), mutated(st.just(MARK)))
+def test_a_mark_is_read_or_said_to_be_none(key: bytes, value: bytes) -> None:
+    """Whoever else writes there, the bridge says so by a name of its own."""
+    marks = Marks()
+    try:
+        note_mark(marks, Record(PLACE, key, value), Cluster("nowhere:1"), "source")
+    except MarkDiffers:
+        assert marks == Marks()
 
 
 @often

@@ -10,10 +10,17 @@ from typing import Any
 import pytest
 from bad_outcomes import check_table
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from mutations import mutated
 
+from branchline.kafka.errors import ConfigError
 from branchline.kafka.messages import LETTER_MAX_BYTES
 from branchline.ops.cli import main
+from branchline.ops.clusters import read_clusters
+from branchline.ops.overlay import read_topology
 from branchline.ops.toml_files import TOML_MAX_BYTES
+from branchline.routing.overlay.topology import fault
 
 CONFIG = (2, "config")
 USAGE = (2, "usage")
@@ -236,3 +243,32 @@ def test_the_page_has_them_all() -> None:
     """The table of files, settings and arguments is the one that is tested here."""
     rows = [(case.entrance, case.name, case.said[0], f"`{case.said[1]}`") for case in CASES]
     check_table("commands", ("entrance", "class", "exit", "code"), rows, "tests/ops/test_bad_input_files.py")
+
+
+TOPOLOGY_FILE = b"""brokers = ["dublin", {name = "virginia", cluster = "us"}, "lisbon"]
+links = [["dublin", "virginia", 5], ["dublin", "lisbon"]]
+"""
+
+
+@given(mutated(st.just(TOPOLOGY_FILE)), st.sampled_from((".toml", ".json")))
+def test_a_topology_file_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, kind: str
+) -> None:
+    """Whatever was done to it, there is a topology or an error of ours, and whether it can be one is told."""
+    file = tmp_path_factory.getbasetemp() / f"fuzzed{kind}"
+    file.write_bytes(data)
+    try:
+        fault(read_topology(file))
+    except ConfigError as error:
+        assert error.hint
+
+
+@given(mutated(st.just(b'[dublin]\nbootstrap = "kafka-1.dublin:9092"\n')))
+def test_a_clusters_file_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    """Likewise."""
+    file = tmp_path_factory.getbasetemp() / "clusters.toml"
+    file.write_bytes(data)
+    try:
+        read_clusters(file)
+    except ConfigError as error:
+        assert error.hint

@@ -1,4 +1,4 @@
-"""Updates with right checksums and digests that no Tree Optimizer tells: refused, or a tree like any other."""
+"""Updates with right checksums and digests that no Tree Optimizer tells: refused, or like any other."""
 
 from collections import defaultdict
 from functools import reduce
