@@ -141,7 +141,7 @@ def retry(
     letters = _chosen(cluster, topics, tuple(dict.fromkeys(numbers)))
     for letter in letters:
         if not letter.retryable:
-            raise _cannot_retry(letter)
+            raise cannot_retry(letter)
     failures: list[str] = []
     producer = cluster.producer()
     for letter in letters:
@@ -163,7 +163,8 @@ def retry(
         say(f"{len(letters)} sent again; what fails again becomes a new dead letter")
 
 
-def _cannot_retry(letter: DeadLetter) -> ConfigError:
+def cannot_retry(letter: DeadLetter) -> ConfigError:
+    """Why a dead letter cannot be retried, and what to do instead."""
     which = f"dead letter {letter.record.place.offset} cannot be retried"
     if letter.cut is None or letter.place is None:
         return ConfigError(f"{which}: it owes nothing", hint="none was sent; leave it out and try again")

@@ -28,6 +28,7 @@ from branchline.kafka.headers import foreign
 from branchline.kafka.listing import last_stats
 from branchline.kafka.record import Headers, Record
 from branchline.kafka.topics import Topics
+from branchline.ops.dead_letters import cannot_retry
 from branchline.routing.codes import Code
 from branchline.routing.control import Operation, Request, Status
 from branchline.streaming.job import RouterJob
@@ -239,5 +240,11 @@ def test_what_is_too_large_for_the_dead_letters_is_cut_with_its_digest(world: Wo
     assert len(cut) >= 10 and not any(letter.retryable for letter in cut)
     for letter in cut:
         assert len(letter.record.value or b"") < ROOM
+        refused = cannot_retry(letter)
+        assert letter.place is not None and letter.cut is not None
+        assert (
+            letter.cut in str(refused)
+            and f"offset {letter.place.offset} of {letter.place.topic}" in refused.hint
+        )
     whole = [letter for letter in world.letters if letter.cut is None and letter.owed == "event"]
     assert whole and all(letter.retryable for letter in whole)
