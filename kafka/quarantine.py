@@ -6,9 +6,12 @@ the topic is asked what it takes, and letters are cut to that, with sizes and di
 cut is still where it was published, for as long as that topic keeps it.
 """
 
+from confluent_kafka import KafkaException
+
 from branchline.kafka.admin import message_limits
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.dead_letters import LETTER_MIN_BYTES, Letter, fit_letter
+from branchline.kafka.errors import BranchlineError
 
 BATCH_BYTES = 1_000_000
 """What a producer puts together in one batch. A topic that takes less must get its letters one by one:
@@ -33,7 +36,11 @@ class Quarantine:
 
     @property
     def room(self) -> int:
-        """The bytes that the topic takes at once."""
+        """The bytes that the topic takes at once; Kafka's own setting if nobody may ask."""
         if self._room is None:
-            self._room = message_limits(self._cluster, [self._topic]).get(self._topic, BATCH_BYTES)
+            try:
+                found = message_limits(self._cluster, [self._topic])
+            except (KafkaException, BranchlineError):
+                found = {}
+            self._room = found.get(self._topic, BATCH_BYTES)
         return self._room
