@@ -62,6 +62,7 @@ LETTER_SCOPE = "dead-letters, owed to its scope"
 REFUSED, REFUSED_LETTER = "refused on acks", "refused on acks; dead-letters"
 IN_FORCE = "in force"
 PASSED_OVER = "passed over"
+NOT_TAKEN = "not taken by its topic"
 
 JSON_TYPE = ("content-type", b"application/json")
 STRUCTURED = ("content-type", b"application/cloudevents+json")
@@ -106,6 +107,9 @@ class Bad:
     """Whether the record's key may say which class it is."""
     unreadable_name: bool = False
     """Whether a header's name is no UTF-8, which our own client cannot write."""
+
+    timestamp_ms: int | None = None
+    """What the record says of its time, if that is what is bad about it."""
 
     @property
     def key(self) -> bytes | None:
@@ -198,6 +202,14 @@ def events() -> Iterator[Bad]:
         Code.TOO_MANY_CHOICES,
         LETTER_ONE,
     )
+    for name, time, where in (
+        ("a time of 290,000,000 years ago", -(2**62), NOT_TAKEN),
+        ("a time of 200 years ago", -4_500_000_000_000, NOT_TAKEN),
+        ("a time in the year 2286", int(1e13), NOT_TAKEN),
+        ("a time before 1970", -1_000_000_000_000, DELIVERED),
+        ("no time", -1, DELIVERED),
+    ):
+        yield Bad(EVENT, name, _bytes(b'{"a": 1}'), None, where, timestamp_ms=time)
     yield bad("a CloudEvent without an id", b'{"specversion":"1.0"}', Code.CLOUDEVENT_INVALID, STRUCTURED)
     yield bad("a CloudEvent that is an array", b"[]", Code.CLOUDEVENT_INVALID, STRUCTURED)
     yield bad("a CloudEvent that is empty", b"", Code.JSON_INVALID, STRUCTURED)
