@@ -1,6 +1,5 @@
 """Asking a home broker: requests go to `control`, answers come on `acks`; or on the subscriber's own."""
 
-import json
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -8,7 +7,9 @@ from dataclasses import dataclass, replace
 
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import ConfigError, PublishFailed, RequestRefused, WaitExpired
-from branchline.kafka.messages import encode_request
+from branchline.kafka.fields import UNFIT, integer, text
+from branchline.kafka.jsontext import read_json
+from branchline.kafka.messages import encode_request, number_from
 from branchline.kafka.reading import follow, open_topic
 from branchline.kafka.record import Record
 from branchline.kafka.topics import Topics
@@ -20,6 +21,11 @@ NO_ROUTER = (
 
 WRITE_TIMEOUT_S = 30.0
 """For Kafka to take the requests."""
+
+ANSWER_MAX_FIELDS = 1_000_000
+"""Leaf fields of an answer: an explanation may have many, and its bytes are bounded by Kafka."""
+
+_SAID = ("code", "reason", "note")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,18 +116,26 @@ def one_subscriber(requests: Sequence[Request]) -> str:
 
 def decode_answer(record: Record) -> Answer | None:
     """The ack in a record, or None if it is not one that we can read."""
+    fields = read_json(record.value or b"", ANSWER_MAX_FIELDS)
+    if not isinstance(fields, dict):
+        return None
     try:
-        fields = json.loads(record.value or b"")
         number = fields.get("number")
+        line, column = (integer(fields[name]) if name in fields else None for name in ("line", "column"))
+        code, reason, note = (text(fields[name]) if name in fields else None for name in _SAID)
         return Answer(
-            Status(fields["status"]),
-            fields.get("subscriber", ""),
-            fields.get("id", ""),
-            fields.get("request", ""),
-            Number(*number) if number else None,
-            *(fields.get(name) for name in ("code", "reason", "line", "column", "note")),
+            Status(text(fields["status"])),
+            text(fields.get("subscriber", "")),
+            text(fields.get("id", "")),
+            text(fields.get("request", "")),
+            number_from(number) if number else None,
+            code,
+            reason,
+            line,
+            column,
+            note,
         )
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except UNFIT:
         return None
 
 

@@ -24,6 +24,16 @@ _SCOPE = re.compile(r"scope:([1-9a-f][0-9a-f]{0,4095})", re.ASCII)
 KEY_MAX_BYTES = 64 * 1024
 """A key beyond this is cut in the dead letter: value, key and headers must fit one record."""
 
+REASON_MAX_CHARS = 1_000
+"""A reason beyond this is cut: it may quote what it is about, and travels in a header."""
+
+LETTER_MIN_BYTES = 8 * 1024
+"""What a topic must take for the smallest dead letter: all that we say of a record, and nothing of the
+record."""
+
+_RECORD_BYTES, _HEADER_BYTES = 150, 12
+"""What Kafka adds at most to a record that is alone in its batch, and to each header."""
+
 
 def owed_to(subscriber: str | None) -> str:
     """What a dead letter owes if the event is still due to one subscriber, or to everybody (None)."""
@@ -64,27 +74,84 @@ def encode_dead_letter(
     record: Record, rejection: Rejection, owed: str, origin: Place | None = None
 ) -> tuple[bytes | None, bytes | None, Headers]:
     """Key, value and headers of the dead letter for a record; cut, with a digest, if it is too large."""
-    key, value, headers = record.key, record.value, bl.foreign(record.headers)
-    cut: list[str] = []
-    if value is not None and len(value) > EVENT_MAX_BYTES:
-        cut.append(f"value {len(value)} bytes sha256 {hashlib.sha256(value).hexdigest()}")
-        value = value[:EVENT_MAX_BYTES]
-    if key is not None and len(key) > KEY_MAX_BYTES:
-        cut.append(f"key {len(key)} bytes sha256 {hashlib.sha256(key).hexdigest()}")
-        key = key[:KEY_MAX_BYTES]
-    size = sum(len(name.encode(errors="surrogatepass")) + len(content or b"") for name, content in headers)
-    if len(headers) > EVENT_MAX_HEADERS or size > EVENT_MAX_HEADER_BYTES:
-        cut.append(f"headers {len(headers)}, {size} bytes")
-        headers = ()
     added = {
         bl.CODE: rejection.code,
-        bl.REASON: rejection.reason,
+        bl.REASON: rejection.reason[:REASON_MAX_CHARS],
         bl.ORIGIN: str(origin or record.place),
         bl.OWED: owed,
     }
-    if cut:
-        added[bl.CUT] = "; ".join(cut)
-    return key, value, headers + tuple((name, content.encode()) for name, content in added.items())
+    ours = tuple((name, content.encode(errors="replace")) for name, content in added.items())
+    foreign = bl.foreign(record.headers)
+    return _cut(
+        record.key, record.value, foreign, ours, KEY_MAX_BYTES, EVENT_MAX_BYTES, EVENT_MAX_HEADER_BYTES
+    )
+
+
+Letter = tuple[bytes | None, bytes | None, Headers]
+"""Key, value and headers of a dead letter."""
+
+
+def fit_letter(letter: Letter, room: int) -> Letter:
+    """The dead letter, cut so far that it fits a topic that takes so many bytes at once.
+
+    Headers go first, as a whole; then what is left is divided between key and value, which keep their
+    beginnings. What was cut already says so already, with the sizes and digests of the original.
+    """
+    if letter_bytes(letter) <= room:
+        return letter
+    key, value, headers = letter
+    ours = tuple(header for header in headers if header[0].startswith(bl.OURS))
+    left = room - letter_bytes((None, None, ours)) - _CUT_ROOM
+    key_room = max(min(left // 4, KEY_MAX_BYTES), 0)
+    return _cut(key, value, bl.foreign(headers), ours, key_room, max(left - key_room, 0), 0)
+
+
+def letter_bytes(letter: Letter) -> int:
+    """How many bytes a dead letter takes in its topic, at most."""
+    key, value, headers = letter
+    return (
+        _RECORD_BYTES
+        + len(key or b"")
+        + len(value or b"")
+        + _header_bytes(headers)
+        + len(headers) * _HEADER_BYTES
+    )
+
+
+_CUT_ROOM = 400
+"""What it takes to say what was cut."""
+
+
+def _cut(
+    key: bytes | None,
+    value: bytes | None,
+    foreign: Headers,
+    ours: Headers,
+    key_room: int,
+    value_room: int,
+    headers_room: int,
+) -> Letter:
+    before = bl.text(ours, bl.CUT)
+    cut = before.split("; ") if before else []
+    if value is not None and len(value) > value_room:
+        if not any(each.startswith("value ") for each in cut):
+            cut.append(f"value {len(value)} bytes sha256 {hashlib.sha256(value).hexdigest()}")
+        value = value[:value_room]
+    if key is not None and len(key) > key_room:
+        if not any(each.startswith("key ") for each in cut):
+            cut.append(f"key {len(key)} bytes sha256 {hashlib.sha256(key).hexdigest()}")
+        key = key[:key_room]
+    size = _header_bytes(foreign)
+    if len(foreign) > EVENT_MAX_HEADERS or size > headers_room:
+        cut.append(f"headers {len(foreign)}, {size} bytes")
+        foreign = ()
+    said = tuple(header for header in ours if header[0] != bl.CUT)
+    told = ((bl.CUT, "; ".join(cut).encode()),) if cut else ()
+    return key, value, foreign + said + told
+
+
+def _header_bytes(headers: Headers) -> int:
+    return sum(len(name.encode(errors="surrogatepass")) + len(content or b"") for name, content in headers)
 
 
 def decode_dead_letter(record: Record) -> DeadLetter:

@@ -16,6 +16,12 @@ from branchline.routing.limits import EVENT_MAX_FIELDS
 FORMAT_VERSION = 1
 """The `version` of every message; another one is refused, never guessed at."""
 
+COUNTED_MAX = 2**53
+"""What counts in a message is at most this: beyond, many readers of JSON round."""
+
+WORD_END = 2**64
+"""Whole numbers in a message are below this: digests have 64 bits, and nothing has more."""
+
 UNFIT = (KeyError, TypeError, ValueError)
 """What the readers of single fields raise."""
 
@@ -82,9 +88,17 @@ def name(value: Any) -> str:
 
 
 def integer(value: Any) -> int:
+    """A whole number that a machine word holds, so that nothing that keeps it can overflow."""
     if type(value) is not int:
         raise TypeError(f"{glance(value)} is not an integer")
+    if not -WORD_END < value < WORD_END:
+        raise ValueError(f"{glance(value)} is too large")
     return value
+
+
+def counted(value: Any) -> int:
+    """A number that counts, or the milliseconds of a time: from 0 on, and exact in every reader of JSON."""
+    return within(value, 0, COUNTED_MAX)
 
 
 def within(value: Any, least: int, most: int) -> int:

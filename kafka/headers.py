@@ -4,7 +4,15 @@ All begin with `bl-`. On topics that publishers write, such headers come from ou
 On `broker.<broker>`, which only our own processes may write, they are obeyed.
 """
 
+import re
+
 from branchline.kafka.record import Headers, Place
+
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
+"""What Kafka takes for the name of a topic."""
+
+_NUMBER_END = 2**63
+"""Partitions, offsets and times are below this."""
 
 OURS = "bl-"
 ID = "bl-id"
@@ -58,11 +66,12 @@ def read_delivery_id(delivery: str) -> tuple[Place, str] | None:
 def read_place(place: str) -> Place | None:
     """The inverse of `str(place)`, or None if the text is no place."""
     parts = place.split(":")
-    if len(parts) != 4 or not parts[0]:
+    if len(parts) != 4 or _TOPIC.fullmatch(parts[0]) is None:
         return None
     # The timestamp alone may be negative: Kafka writes -1 for a record without one.
     numbers = (*parts[1:3], parts[3].removeprefix("-"))
     if not all(number.isascii() and number.isdecimal() and len(number) < 20 for number in numbers):
         return None
     found = Place(parts[0], int(parts[1]), int(parts[2]), int(parts[3]))
-    return found if str(found) == place else None
+    in_bounds = max(found.partition, found.offset, found.timestamp_ms) < _NUMBER_END
+    return found if in_bounds and str(found) == place else None

@@ -15,7 +15,7 @@ from branchline.kafka.letters import decode_letter
 from branchline.kafka.messages import BadRequest, Tick, decode_control
 from branchline.kafka.record import Place, Record
 from branchline.kafka.speaking import spoken_by
-from branchline.kafka.topics import OWN_CONTROL, Topics
+from branchline.kafka.topics import OWN_CONTROL, Topics, is_name
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Request
 from branchline.routing.overlay.dividing import Arrival
@@ -151,14 +151,18 @@ def _passed_on(record: Record, intake: Intake) -> tuple[Arrival, Rejection | Non
     only = bl.text(record.headers, bl.ONLY)
     origin = bl.read_place(bl.text(record.headers, bl.ORIGIN) or "")
     content = Received(record, record.place if origin is None else origin)
-    arrival = Arrival(content, None if isinstance(header, Rejection) else header, only)
+    is_for = only if only is None or is_name(only) else None
+    arrival = Arrival(content, None if isinstance(header, Rejection) else header, is_for)
     if isinstance(header, Rejection):
         intake.bad_headers.append((arrival, header))
-    if origin is not None:
-        return arrival, None
-    return arrival, Rejection(
-        Code.ORIGIN_INVALID, f"a record on {record.place.topic} needs a {bl.ORIGIN} header as we write it"
-    )
+    if origin is None:
+        return arrival, Rejection(
+            Code.ORIGIN_INVALID, f"a record on {record.place.topic} needs a {bl.ORIGIN} header as we write it"
+        )
+    if is_for != only:
+        # It is for somebody, and we cannot know for whom: it is kept for all.
+        return arrival, Rejection(Code.HEADER_INVALID, f"the {bl.ONLY} header names no subscriber")
+    return arrival, None
 
 
 def _header(record: Record) -> Header | Rejection | None:

@@ -14,6 +14,7 @@ from branchline.kafka.fields import (
     UNFIT,
     check_known,
     check_version,
+    counted,
     dump,
     glance,
     integer,
@@ -92,14 +93,14 @@ def told_from_fields(fields: Mapping[str, Any]) -> Told:
             home = name(fields["home"])
             number, digest = items(fields["topology"])
             has = tuple(_had(home, each) for each in items(fields["has"]))
-            return Report(home, name(fields["reporter"]), (integer(number), integer(digest)), has)
+            return Report(home, name(fields["reporter"]), (counted(number), integer(digest)), has)
         case "topology":
             return topology_from_fields(fields)
         case "complete":
             return Complete()
         case _:
             identity = Identity(*(name(fields[part]) for part in Identity._fields))
-            return Expire(identity, number_from(fields["number"]), integer(fields["until_ms"]))
+            return Expire(identity, number_from(fields["number"]), counted(fields["until_ms"]))
 
 
 def _had(home: str, value: Any) -> tuple[Identity, Any]:

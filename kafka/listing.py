@@ -1,6 +1,5 @@
 """What the compacted and the statistics topics tell: standing subscriptions, and the jobs' last words."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 from confluent_kafka import TopicPartition
 
 from branchline.kafka.cluster import Cluster
+from branchline.kafka.jsontext import read_json, utf8_text
 from branchline.kafka.letters import decode_recorded
 from branchline.kafka.reading import READER_GROUP, bounds, read_to_end
 from branchline.kafka.topics import Topics
@@ -18,6 +18,9 @@ NO_NAMESPACE = "check --namespace; a router makes its topics when it starts"
 
 STATS_TAIL = 200
 """Last records of `stats` that are looked at: more than there are jobs, few enough to read at once."""
+
+STATS_MAX_FIELDS = 1_000_000
+"""Leaf fields of statistics: positions have one for each partition, and its bytes are bounded by Kafka."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +63,8 @@ def last_stats(cluster: Cluster, topics: Topics) -> dict[str, dict[str, Any]]:
     """The newest statistics of each job, by the record's key."""
     found: dict[str, dict[str, Any]] = {}
     for record in read_to_end(cluster, topics.stats, hint=NO_NAMESPACE, last=STATS_TAIL):
-        try:
-            key, said = (record.key or b"").decode(), json.loads(record.value or b"{}")
-        except ValueError:
-            continue
-        if isinstance(said, dict):
+        key, said = utf8_text(record.key or b""), read_json(record.value or b"", STATS_MAX_FIELDS)
+        if key is not None and isinstance(said, dict):
             found[key] = said
     return found
 

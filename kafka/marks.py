@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import MarkDiffers
-from branchline.kafka.fields import FORMAT_VERSION, UNFIT, check_version, dump, integer, read_object
+from branchline.kafka.fields import FORMAT_VERSION, UNFIT, check_version, counted, dump, read_object, text
 from branchline.kafka.reading import read_to_end
 from branchline.kafka.record import Record
 from branchline.routing.codes import Rejection
@@ -56,23 +56,28 @@ def read_marks(target: Cluster, topic: str, source_id: str) -> Marks:
     """The marks as they stand; raises MarkDiffers if they are not of that source cluster."""
     marks = Marks()
     for record in read_to_end(target, topic, hint="the bridge makes it when it starts"):
-        fields = _fields(record, target)
-        if fields["cluster"] != source_id:
-            raise MarkDiffers(
-                f"the marks in {topic} at {target.bootstrap} are of the cluster {fields['cluster']}, "
-                f"and the one to carry from is {source_id}",
-                hint="check --clusters; if the cluster was made anew under its old name, delete that topic: "
-                "the bridge then carries everything from the beginning",
-            )
-        try:
-            if record.key == RUN_KEY:
-                marks.run = str(fields["run"])
-            else:
-                name, _, number = (record.key or b"").decode().rpartition("/")
-                marks.offsets[name, int(number)] = integer(fields["offset"])
-        except UNFIT:
-            raise _foreign(record, target) from None
+        note_mark(marks, record, target, source_id)
     return marks
+
+
+def note_mark(marks: Marks, record: Record, target: Cluster, source_id: str) -> None:
+    """Take in one record; raises MarkDiffers if it is none, or of another source cluster."""
+    fields = _fields(record, target)
+    if fields["cluster"] != source_id:
+        raise MarkDiffers(
+            f"the marks in {record.place.topic} at {target.bootstrap} are of the cluster "
+            f"{fields['cluster']}, and the one to carry from is {source_id}",
+            hint="check --clusters; if the cluster was made anew under its old name, delete that topic: "
+            "the bridge then carries everything from the beginning",
+        )
+    try:
+        if record.key == RUN_KEY:
+            marks.run = text(fields["run"])
+        else:
+            name, _, number = (record.key or b"").decode().rpartition("/")
+            marks.offsets[name, counted(int(number))] = counted(fields["offset"])
+    except UNFIT:
+        raise _foreign(record, target) from None
 
 
 def _fields(record: Record, target: Cluster) -> Mapping[str, object]:

@@ -17,9 +17,9 @@ from branchline.kafka.fields import (
     boolean,
     check_known,
     check_version,
+    counted,
     dump,
     glance,
-    integer,
     items,
     members,
     name,
@@ -277,12 +277,12 @@ def change_from_fields(fields: Mapping[str, Any]) -> Change:
     if state == "forgotten":
         return Forgotten(identity, number)
     requests = tuple(text(item) for item in items(fields["requests"]))
-    revision, own = integer(fields.get("revision", 0)), boolean(fields.get("own", False))
+    revision, own = counted(fields.get("revision", 0)), boolean(fields.get("own", False))
     if state == "ended":
         expired = boolean(fields.get("expired", False))
-        return Ended(identity, number, integer(fields["at_ms"]), requests, expired, revision, own)
+        return Ended(identity, number, counted(fields["at_ms"]), requests, expired, revision, own)
     lease_ms, until_ms = (
-        integer(fields[part]) if part in fields else None for part in ("lease_ms", "until_ms")
+        counted(fields[part]) if part in fields else None for part in ("lease_ms", "until_ms")
     )
     spelling, filter_ = text(fields["spelling"]), text(fields["filter"])
     return Subscribed(identity, number, spelling, filter_, requests, revision, lease_ms, until_ms, own)
@@ -291,7 +291,7 @@ def change_from_fields(fields: Mapping[str, Any]) -> Change:
 def number_from(value: Any) -> Number:
     """The number of a change; raises `UNFIT` on anything else."""
     incarnation, counter = items(value)
-    return Number(integer(incarnation), integer(counter))
+    return Number(counted(incarnation), counted(counter))
 
 
 def encode_change(change: Change) -> tuple[bytes, bytes | None]:

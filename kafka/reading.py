@@ -35,6 +35,14 @@ def to_record(message: Message) -> Record:
     return to_bare_record(message, tuple((name, _bytes(value)) for name, value in given))
 
 
+def to_readable_record(message: Message) -> Record:
+    """A message without its headers if the client cannot read them: a name may be no UTF-8."""
+    try:
+        return to_record(message)
+    except (SystemError, UnicodeDecodeError):
+        return to_bare_record(message)
+
+
 def to_bare_record(message: Message, headers: Headers = ()) -> Record:
     """A message with these headers in place of its own, which may be such that no client can read them."""
     timestamp_ms = message.timestamp()[1]
@@ -102,7 +110,7 @@ def read_to_end(cluster: Cluster, topic: str, *, hint: str, last: int | None = N
                 if _is_end(message):
                     left.discard((message.topic(), message.partition()))
                 else:
-                    yield to_record(message)
+                    yield to_readable_record(message)
             elif time.monotonic() > deadline:
                 raise ClusterUnreachable(
                     f"reading {topic} at {cluster.bootstrap} came to a halt",
@@ -116,7 +124,7 @@ def follow(consumer: Consumer) -> Iterator[Record | None]:
     """Records as they come; None whenever there is none, so that the caller can look at the time."""
     while True:
         message = consumer.poll(POLL_S)
-        yield None if message is None or _is_end(message) else to_record(message)
+        yield None if message is None or _is_end(message) else to_readable_record(message)
 
 
 def _is_end(message: Message) -> bool:

@@ -5,6 +5,7 @@ from confluent_kafka import KafkaError, KafkaException
 from branchline.kafka import headers as bl
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.dead_letters import OWES_NOTHING, encode_dead_letter, owed_to, owed_to_scope
+from branchline.kafka.quarantine import Quarantine
 from branchline.kafka.reading import read_to_end
 from branchline.kafka.record import Place, Record
 from branchline.kafka.topics import BROKER, Topics
@@ -35,6 +36,7 @@ class Returning:
         self._source, self._topics = source, topics
         self._producer = source.producer(message_timeout_ms=int(FLUSH_TIMEOUT_S * 1000))
         self._failure: KafkaError | None = None
+        self._quarantine = Quarantine(source, topics.dead_letters)
 
     def put(self, record: Record, reason: str, *, look_first: bool) -> bool:
         """Write the dead letter of a record, unless one stands there already; whether it was written.
@@ -47,7 +49,7 @@ class Returning:
             return False
         origin, to_whom = owed(self._topics, record)
         rejection = Rejection(Code.OUTPUT_REFUSED, f"{which} {reason}")
-        key, value, headers = encode_dead_letter(record, rejection, to_whom, origin)
+        key, value, headers = self._quarantine.fit(encode_dead_letter(record, rejection, to_whom, origin))
         self._producer.produce(
             self._topics.dead_letters, value, key, headers=list(headers), on_delivery=self._note
         )

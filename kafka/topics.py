@@ -16,6 +16,10 @@ NAMESPACE = re.compile(r"[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,99}")
 
 DAY_MS = 24 * 60 * 60 * 1000
 
+OLDEST_MS = 100 * 365 * DAY_MS
+"""How old a record may say it is. Kafka itself takes any age, and what is some 290,000 years old Spark cannot
+read: one such record would stop a job for good."""
+
 
 def is_name(text: str) -> bool:
     """Whether the text may name a broker, a subscriber or a subscription."""
@@ -48,10 +52,11 @@ class TopicKind:
 
     def config(self) -> dict[str, str]:
         """The configuration entries that the topic is created with, and that `doctor` checks."""
+        every = {"message.timestamp.before.max.ms": str(OLDEST_MS)}
         if self.retention_ms is None:
             segments = {} if self.segment_bytes is None else {"segment.bytes": str(self.segment_bytes)}
-            return {"cleanup.policy": "compact", **segments}
-        return {"cleanup.policy": "delete", "retention.ms": str(self.retention_ms)}
+            return {"cleanup.policy": "compact", **segments, **every}
+        return {"cleanup.policy": "delete", "retention.ms": str(self.retention_ms), **every}
 
 
 ENTRY = TopicKind("in.<broker>", "publications that enter at the broker", 2, 7 * DAY_MS)

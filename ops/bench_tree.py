@@ -17,6 +17,7 @@ from typing import Any
 
 import click
 
+from branchline.ops.numbers import FiniteRange
 from branchline.ops.output import emit, say, table
 from branchline.ops.settings import json_option
 from branchline.ops.workloads import WORKLOADS, Workload
@@ -62,7 +63,7 @@ COSTS = ("insert_us", "insertr_us", "remove_us", "match_us", "walk_us", "update_
 )
 @click.option(
     "--seconds",
-    type=click.FloatRange(0, min_open=True),
+    type=FiniteRange(0, min_open=True),
     default=120.0,
     show_default=True,
     help="Stop adding filters to a tree after so much CPU time.",

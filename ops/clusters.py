@@ -7,13 +7,13 @@
 Names are the clusters' names in topologies. Nothing here is secret but what the properties files hold.
 """
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
 from branchline.kafka.cluster import Cluster, read_properties
 from branchline.kafka.errors import ConfigError
 from branchline.kafka.topics import check_name
+from branchline.ops.toml_files import read_toml
 
 _FIELDS = {"bootstrap", "client_properties"}
 
@@ -23,8 +23,8 @@ EXAMPLE = '[dublin]\nbootstrap = "kafka-1.dublin:9092"'
 def read_clusters(path: Path) -> dict[str, Cluster]:
     """The clusters in a file, by name."""
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        tables = read_toml(path, hint="check --clusters")
+    except OSError as error:
         raise ConfigError(f"cannot read clusters from {path}: {error}", hint="check --clusters") from None
     return {check_name("cluster", name): _cluster(path, name, table) for name, table in tables.items()}
 

@@ -8,6 +8,7 @@ import click
 
 from branchline.kafka.client import Delivered, Subscriber
 from branchline.kafka.errors import WaitExpired
+from branchline.ops.numbers import FiniteRange
 from branchline.ops.output import emit, readable, say
 from branchline.ops.settings import cluster_options, find_cluster, json_option, make_topics
 
@@ -20,7 +21,7 @@ from branchline.ops.settings import cluster_options, find_cluster, json_option, 
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(min=0),
+    type=FiniteRange(min=0),
     help="End after so many seconds; with --count, fail if it was not reached.",
 )
 @json_option

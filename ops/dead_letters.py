@@ -112,6 +112,8 @@ def show(
     for name, value in {**fields, **{name: _glance(value) for name, value in headers.items()}}.items():
         if value is not None and name != "headers":
             click.echo(f"{name}: {value}")
+    if letter.cut is not None and letter.place is not None:
+        say(f"it was cut to size and cannot be retried; {_where_whole(letter)}")
 
 
 @dead_letters.command(short_help="Send what they owe through the router again.")
@@ -139,11 +141,7 @@ def retry(
     letters = _chosen(cluster, topics, tuple(dict.fromkeys(numbers)))
     for letter in letters:
         if not letter.retryable:
-            why = "it was cut to size" if letter.cut else "it owes nothing"
-            raise ConfigError(
-                f"dead letter {letter.record.place.offset} cannot be retried: {why}",
-                hint="none was sent; leave it out and try again",
-            )
+            raise cannot_retry(letter)
     failures: list[str] = []
     producer = cluster.producer()
     for letter in letters:
@@ -163,6 +161,25 @@ def retry(
         emit({"retried": len(letters)})
     else:
         say(f"{len(letters)} sent again; what fails again becomes a new dead letter")
+
+
+def cannot_retry(letter: DeadLetter) -> ConfigError:
+    """Why a dead letter cannot be retried, and what to do instead."""
+    which = f"dead letter {letter.record.place.offset} cannot be retried"
+    if letter.cut is None or letter.place is None:
+        return ConfigError(f"{which}: it owes nothing", hint="none was sent; leave it out and try again")
+    return ConfigError(
+        f"{which}: it was cut to size ({letter.cut})",
+        hint=f"none was sent; {_where_whole(letter)}: make it smaller and publish it anew",
+    )
+
+
+def _where_whole(letter: DeadLetter) -> str:
+    """Where the original of a dead letter that was cut is to be found."""
+    place = letter.place
+    assert place is not None
+    where = f"partition {place.partition}, offset {place.offset} of {place.topic}"
+    return f"the original is at {where}, for as long as that topic keeps it"
 
 
 def _letters(cluster: Cluster, topics: Topics) -> Iterator[DeadLetter]:

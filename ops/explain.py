@@ -14,6 +14,7 @@ from branchline.kafka.following import Jobs, follow_event, unaskable
 from branchline.kafka.listing import read_filters
 from branchline.kafka.topics import Topics, check_name
 from branchline.ops.clusters import read_clusters
+from branchline.ops.numbers import FiniteRange
 from branchline.ops.output import emit, say
 from branchline.ops.settings import (
     BROKER,
@@ -43,7 +44,7 @@ OF_NOW = "This is what would become of it now: subscriptions may have been other
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(min=0),
+    type=FiniteRange(min=0),
     default=30.0,
     show_default=True,
     help="Seconds to wait for each job at most.",

@@ -11,6 +11,7 @@ from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import BranchlineError
 from branchline.kafka.home import Home
 from branchline.ops.durations import duration_ms
+from branchline.ops.numbers import FiniteRange
 from branchline.ops.settings import LIMIT, SNAPSHOT_EVERY, THRESHOLD, make_topics, option
 from branchline.routing.prefix.optimizer import Settings
 
@@ -25,7 +26,7 @@ CHECKPOINT_NAME = "optimizer.trees"
 
 def tree_options(command: Any) -> Any:
     """When the tree is told."""
-    for setting, kind in ((SNAPSHOT_EVERY, duration_ms), (LIMIT, duration_ms), (THRESHOLD, float)):
+    for setting, kind in ((SNAPSHOT_EVERY, duration_ms), (LIMIT, duration_ms), (THRESHOLD, FiniteRange())):
         command = option(setting, kind)(command)
     return command
 

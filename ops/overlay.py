@@ -9,7 +9,6 @@ A broker is on the cluster `main`, and a link costs 1, unless told otherwise. An
 control messages have it.
 """
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,11 @@ from branchline.kafka.errors import ConfigError
 from branchline.kafka.fields import UNFIT, check_known, items, members, name, read_object, unfit, within
 from branchline.kafka.messages import LETTER_MAX_BYTES, LETTER_MAX_FIELDS
 from branchline.kafka.topologies import TOPOLOGY_FIELDS, topology_from_fields
+from branchline.ops.toml_files import read_toml
 from branchline.routing.codes import Rejection
 from branchline.routing.overlay.topology import FIRST, LINK_COST_MAX, Link, Member, Topology, founded, link
+
+_TOML_HINT = 'it must be like this: brokers = ["a", "b"] and links = [["a", "b", 5]]'
 
 SMALL_MOST = 16
 """Brokers of a small overlay: each has three topics of its own, which one machine serves."""
@@ -27,11 +29,12 @@ SMALL_MOST = 16
 def read_topology(file: Path) -> Topology:
     """The topology in a file, in TOML or as a control message has it; whether it can be one, the job says."""
     try:
-        value = file.read_bytes()
+        if file.suffix == ".toml":
+            return _read_toml(file)
+        with file.open("rb") as opened:
+            value = opened.read(LETTER_MAX_BYTES + 1)
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}", hint="check its path") from None
-    if file.suffix == ".toml":
-        return _read_toml(file, value)
     fields = read_object(value, LETTER_MAX_BYTES, LETTER_MAX_FIELDS)
     try:
         if isinstance(fields, dict):
@@ -44,17 +47,14 @@ def read_topology(file: Path) -> Topology:
     )
 
 
-def _read_toml(file: Path, value: bytes) -> Topology:
+def _read_toml(file: Path) -> Topology:
+    tables = read_toml(file, hint=_TOML_HINT)
     try:
-        tables = tomllib.loads(value.decode())
         check_known(tables, {"brokers", "links"})
         brokers = [_member(number, each) for number, each in enumerate(items(tables["brokers"]))]
         links = sorted(_link(each) for each in items(tables.get("links", [])))
-    except UNFIT as error:  # what is not UTF-8 or not TOML is a ValueError too
-        raise ConfigError(
-            f"{file}: {unfit('a topology', error).reason}",
-            hint='it must be like this: brokers = ["a", "b"] and links = [["a", "b", 5]]',
-        ) from None
+    except UNFIT as error:
+        raise ConfigError(f"{file}: {unfit('a topology', error).reason}", hint=_TOML_HINT) from None
     return Topology(FIRST, tuple(brokers), tuple(links))
 
 

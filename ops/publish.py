@@ -9,7 +9,7 @@ import click
 
 from branchline.kafka.client import Publisher
 from branchline.kafka.errors import ConfigError, PublishFailed
-from branchline.kafka.jsontext import read_json
+from branchline.kafka.jsontext import read_json, utf8_text
 from branchline.ops.output import emit, say
 from branchline.ops.settings import BROKER, cluster_options, find_cluster, json_option, make_topics, option
 from branchline.routing.codes import Rejection
@@ -52,13 +52,14 @@ def publish(
     make_topics(namespace)
     pairs = [_header(header) for header in headers]
     documents = _of_arguments(events, raw) if events else _of_lines(file or _standard_input(), raw)
+    record_key = None if key is None else os.fsencode(key)
     cluster = find_cluster(bootstrap, client_properties)
     with Publisher(cluster, namespace=namespace, broker=broker) as publisher:
         for where, document in documents:
             if isinstance(document, Rejection):
                 _refuse(publisher, where, f"{document.code}: {_in_words(document)}")
             try:
-                publisher.publish(document, key=key, headers=pairs)
+                publisher.publish(document, key=record_key, headers=pairs)
             except PublishFailed as error:
                 _refuse(publisher, where, str(error))
             if publisher.published % PROGRESS_EVERY == 0:
@@ -76,7 +77,10 @@ Document = tuple[str, bytes | Rejection]
 def _of_arguments(events: Sequence[str], raw: bool) -> Sequence[Document]:
     found = [(f"event {number}", _checked(os.fsencode(event), raw)) for number, event in enumerate(events, 1)]
     # All are at hand: with one wrong among them, none is published.
-    return [each for each in found if isinstance(each[1], Rejection)] or found
+    for where, document in found:
+        if isinstance(document, Rejection):
+            raise _refusal(where, f"{document.code}: {_in_words(document)}", published=0)
+    return found
 
 
 def _of_lines(lines: Iterable[bytes], raw: bool) -> Iterator[Document]:
@@ -93,8 +97,12 @@ def _checked(document: bytes, raw: bool) -> bytes | Rejection:
 
 def _refuse(publisher: Publisher, where: str, why: str) -> NoReturn:
     publisher.flush()
-    before = f"the {publisher.published:,} before it were published" if publisher.published else "none was"
-    raise ConfigError(
+    raise _refusal(where, why, publisher.published)
+
+
+def _refusal(where: str, why: str, published: int) -> ConfigError:
+    before = f"the {published:,} before it were published" if published else "none was"
+    return ConfigError(
         f"{where} cannot be published: {why}; {before}",
         hint="correct it, or publish it as it is with --raw",
     )
@@ -114,4 +122,6 @@ def _header(text: str) -> tuple[str, bytes]:
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise ConfigError(f"--header {text!r} is not NAME=VALUE", hint="for example: --header source=demo")
+    if utf8_text(os.fsencode(name)) is None:
+        raise ConfigError(f"--header {text!r}: its name is not UTF-8", hint="check the terminal's encoding")
     return name, os.fsencode(value)

@@ -28,6 +28,8 @@ def check_reachable(bootstrap: str) -> None:
         try:
             socket.create_connection((host, port), min(left_s, CONNECT_TIMEOUT_S)).close()
             return
+        except UnicodeError:
+            raise _no_address(f"{host}:{port}") from None
         except OSError as error:
             reasons.append(f"{host}:{port}: {_in_words(error)}")
     raise ClusterUnreachable(
@@ -40,10 +42,13 @@ def _parsed(address: str) -> tuple[str, int]:
     found = _ADDRESS.fullmatch(address)
     port = int(found["port"] or DEFAULT_PORT) if found else 0
     if found is None or not 0 < port < 65536:
-        raise ConfigError(
-            f"{address!r} is not an address of Kafka", hint="use host:port, for example localhost:9092"
-        )
+        raise _no_address(address)
     return found["host"].strip("[]"), port
+
+
+def _no_address(address: str) -> ConfigError:
+    hint = "use host:port, for example localhost:9092"
+    return ConfigError(f"{address!r} is not an address of Kafka", hint=hint)
 
 
 def _in_words(error: OSError) -> str:

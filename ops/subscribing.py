@@ -8,6 +8,7 @@ from branchline.kafka.asking import ask
 from branchline.kafka.errors import ConfigError
 from branchline.kafka.messages import DEFAULT_ID
 from branchline.ops.durations import duration_ms
+from branchline.ops.numbers import FiniteRange
 from branchline.ops.output import say
 from branchline.ops.settings import (
     cluster_options,
@@ -30,7 +31,7 @@ wait_option = click.option(
 timeout_option = click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(min=0),
+    type=FiniteRange(min=0),
     default=60.0,
     show_default=True,
     help="Seconds to wait at most.",

@@ -9,6 +9,7 @@ from branchline.kafka.errors import ConfigError
 from branchline.kafka.topologies import topology_fields
 from branchline.ops.changing import Changed, Changer
 from branchline.ops.clusters import read_clusters
+from branchline.ops.numbers import FiniteRange
 from branchline.ops.output import emit, say, table
 from branchline.ops.overlay import read_topology
 from branchline.ops.settings import (
@@ -71,7 +72,7 @@ def changing_options(command: Any) -> Any:
         click.option(
             "--timeout",
             "timeout_s",
-            type=click.FloatRange(min=0),
+            type=FiniteRange(min=0),
             default=120.0,
             show_default=True,
             help="Seconds to wait at most.",

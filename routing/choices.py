@@ -3,6 +3,10 @@
 The paths are laid together into a tree of names, so that two paths through one array share its choice.
 What no path names is left out. Counting visits each value under the paths once, however many choices
 there are. Recursion is bounded by EVENT_MAX_DEPTH.
+
+Each choice is a pass over the whole filter. So the passes are bounded too, in steps: one for each constraint,
+each value of a list counted; of a CESQL expression, which may make long texts anew in every pass, one for
+each of its nodes and for each thousand code points that it could make.
 """
 
 import math
@@ -10,9 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from typing import TypeAlias
 
+from branchline.routing.cesql.tree import nodes
 from branchline.routing.codes import Code, Rejection
-from branchline.routing.expression import Path
-from branchline.routing.limits import MAX_CHOICES
+from branchline.routing.expression import Expression, Formula, In, Path, constraints, named_paths
+from branchline.routing.limits import CESQL_MAX_TEXT_CHARS, MAX_CHOICES, MAX_STEPS
 from branchline.routing.values import MISSING, Found, JsonValue
 
 _Names: TypeAlias = "dict[str, _Names]"
@@ -33,6 +38,43 @@ def too_many_choices(count: int) -> Rejection:
     """Why a filter is not evaluated on an event with so many choices."""
     reason = f"the arrays that the filter names allow {count} choices; the limit is {MAX_CHOICES}"
     return Rejection(Code.TOO_MANY_CHOICES, reason)
+
+
+def too_many_steps(
+    expression: Expression, choices: int, attributes: Mapping[str, JsonValue]
+) -> Rejection | None:
+    """Why so many choices are too many for such a filter, if they are."""
+    steps = choices * sum(_steps(each, attributes) for each in constraints(expression))
+    if steps <= MAX_STEPS:
+        return None
+    reason = (
+        f"the arrays that the filter names allow {choices} choices, which take {steps} steps "
+        f"with this filter; the limit is {MAX_STEPS}"
+    )
+    return Rejection(Code.TOO_MANY_CHOICES, reason)
+
+
+def _steps(constraint: object, attributes: Mapping[str, JsonValue]) -> int:
+    if isinstance(constraint, In):
+        return len(constraint.values)
+    if not isinstance(constraint, Formula):
+        return 1
+    size = sum(1 for _ in nodes(constraint.root))
+    longest = max((_longest(attributes.get(name)) for (name,) in named_paths(constraint)), default=0)
+    return size * (1 + min(size * longest, CESQL_MAX_TEXT_CHARS) // 1_000)
+
+
+def _longest(value: JsonValue) -> int:
+    """Code points of the longest text in an attribute's value."""
+    longest = 0
+    pending = [value]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, str):
+            longest = max(longest, len(each))
+        elif isinstance(each, list):
+            pending += each
+    return longest
 
 
 def _together(paths: Iterable[Path]) -> _Names:

@@ -64,7 +64,12 @@ def position(axis: Axis, value: Found) -> Any:
         return int(found)
     if found is not KIND_OF_AXIS[axis]:
         return None
-    return _READ_TEXT[axis](value) if found is Kind.TEXT else value  # type: ignore[arg-type]
+    if found is Kind.TEXT:
+        return _READ_TEXT[axis](value)  # type: ignore[arg-type]
+    # Only what is long must be made alike: of shorter numbers, all that are equal have the same hash.
+    if type(value) is int and not -LONG < value < LONG:
+        return number_value(value)
+    return value
 
 
 def text_position(axis: Axis, text: str) -> Any:
@@ -76,17 +81,35 @@ REAL = after(NONE)
 """The cut after which all instants, or all addresses, lie."""
 
 
+LONG = 10**21
+"""From here on an integer that is no float is kept as a `Long`."""
+
+
+class Long(int):
+    """A long integer, with a hash that nobody can aim at.
+
+    Python's hash of an integer is the integer modulo 2^61 - 1, so all its multiples have one and the same: as
+    keys of a dictionary, a few thousand of them cost seconds. Fewer than a thousand are shorter than this,
+    and floats have too few digits to be chosen so.
+    """
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return hash(self.to_bytes((self.bit_length() + 8) // 8, "little", signed=True))
+
+
 def number_value(value: int | float) -> int | float:
     """One value for all that are equal: an integer if it is one and short, else a float if it is one."""
     if isinstance(value, float):
-        return int(value) if value.is_integer() and abs(value) < 1e21 else value
-    if abs(value) < 10**21:
+        return int(value) if value.is_integer() and abs(value) < LONG else value
+    if abs(value) < LONG:
         return value
     try:
         near = float(value)
     except OverflowError:
-        return value
-    return near if near == value else value
+        return Long(value)
+    return near if near == value else Long(value)
 
 
 def ranks(lowest: int, highest: int, last: int) -> Interval:

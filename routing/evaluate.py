@@ -14,23 +14,25 @@ path at once, whatever is chosen.
 
 The evaluator first takes the event for one without arrays and looks up every constraint's path. Meeting
 an array, it starts again: it lays the paths together into a tree of names, counts the choices, refuses
-if they are too many, and else evaluates one choice after the other (`choices.py`).
+if they are too many, or too much work for a filter of so many constraints, and else evaluates one choice
+after the other (`choices.py`).
 
 Invariant: no term is ever skipped, though its value could not change the result. If one were, whether
 an event is refused for its many choices would hang on the order of the terms.
 
-Cost: a lookup and a comparison per constraint, times the number of choices; patterns, whose cost grows
-with the value, once per pattern and text. Recursion over a filter is bounded by FILTER_MAX_DEPTH and
-recursion over an event by EVENT_MAX_DEPTH: both were checked when they were read.
+Cost: a lookup and a comparison per constraint, times the number of choices, at most MAX_STEPS; what grows
+with a text once per constraint and text, what looks at all values at once only once (`Known`). Recursion over
+a filter is bounded by FILTER_MAX_DEPTH and recursion over an event by EVENT_MAX_DEPTH: both were checked when
+they were read.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from branchline.routing.addresses import read_address
 from branchline.routing.cesql.evaluate import truth as cesql_truth
-from branchline.routing.choices import count_choices, each_choice, too_many_choices
+from branchline.routing.choices import count_choices, each_choice, too_many_choices, too_many_steps
 from branchline.routing.codes import Rejection
 from branchline.routing.expression import (
     And,
@@ -55,7 +57,7 @@ from branchline.routing.expression import (
     chosen_paths,
 )
 from branchline.routing.limits import MAX_CHOICES
-from branchline.routing.patterns import Pattern, fits
+from branchline.routing.patterns import fits
 from branchline.routing.values import (
     MISSING,
     SCALARS,
@@ -71,7 +73,17 @@ from branchline.routing.values import (
 
 Attributes: TypeAlias = Mapping[str, JsonValue]
 
-Fits: TypeAlias = Callable[[str, Pattern], bool]
+
+@dataclass(slots=True)
+class Known:
+    """What is the same in every choice of one event, so that it is worked out once: what a constraint says of
+    a text, which may be long, and what HAS and EVERY say of all values.
+
+    Both are known by identity: the expression and the event stay for as long as this does.
+    """
+
+    texts: dict[tuple[int, int], Truth] = field(default_factory=dict)
+    wholes: dict[int, Truth] = field(default_factory=dict)
 
 
 class ArrayMet(Exception):
@@ -88,39 +100,59 @@ def evaluate(expression: Expression, attributes: Attributes) -> bool | Rejection
     count = count_choices(paths, attributes)
     if count > MAX_CHOICES:
         return too_many_choices(count)
-    # A long text beside arrays is the same in every choice, and a pattern need go over it only once.
-    once = cache(fits)
+    dear = too_many_steps(expression, count, attributes)
+    if dear is not None:
+        return dear
+    known = Known()
     return any(
-        truth(expression, choice, attributes, once) is True for choice in each_choice(paths, attributes)
+        truth(expression, choice, attributes, known) is True for choice in each_choice(paths, attributes)
     )
 
 
-def truth(expression: Expression, chosen: Mapping[str, Found], event: Attributes, fits: Fits = fits) -> Truth:
+def truth(
+    expression: Expression, chosen: Mapping[str, Found], event: Attributes, known: Known | None = None
+) -> Truth:
     """The expression's value for one choice of the event. Recursion is bounded by FILTER_MAX_DEPTH."""
     match expression:
         case And(terms):
-            return _all([truth(term, chosen, event, fits) for term in terms])
+            return _all([truth(term, chosen, event, known) for term in terms])
         case Or(terms):
-            return _any([truth(term, chosen, event, fits) for term in terms])
+            return _any([truth(term, chosen, event, known) for term in terms])
         case Not(term):
-            return _not(truth(term, chosen, event, fits))
+            return _not(truth(term, chosen, event, known))
         case IsTrue(term):
-            return truth(term, chosen, event, fits) is True
+            return truth(term, chosen, event, known) is True
         case Anything():
             return True
         case Formula(root):
             return cesql_truth(root, lambda name: lookup((name,), chosen))
         case CompareFields(path, operator, other):
             return _compare_fields(lookup(path, chosen), operator, lookup(other, chosen))
-        case Has(path, literal):
-            return _has(list(everything(path, event)), literal)
-        case Every(constraint):
-            return _all([holds(constraint, value, fits) for value in everything(constraint.path, event)])
+        case Has() | Every():
+            if known is None:
+                return _of_all(expression, event)
+            if id(expression) not in known.wholes:
+                known.wholes[id(expression)] = _of_all(expression, event)
+            return known.wholes[id(expression)]
         case constraint:
-            return holds(constraint, lookup(constraint.path, chosen), fits)
+            value = lookup(constraint.path, chosen)
+            if known is None or type(value) is not str:
+                return holds(constraint, value)
+            both = id(constraint), id(value)
+            if both not in known.texts:
+                known.texts[both] = holds(constraint, value)
+            return known.texts[both]
 
 
-def holds(constraint: SingleConstraint, value: Found, fits: Fits = fits) -> Truth:
+def _of_all(constraint: Has | Every, event: Attributes) -> Truth:
+    """What a constraint says that looks at all values at once."""
+    if isinstance(constraint, Has):
+        return _has(list(everything(constraint.path, event)), constraint.value)
+    single = constraint.constraint
+    return _all([holds(single, value) for value in everything(single.path, event)])
+
+
+def holds(constraint: SingleConstraint, value: Found) -> Truth:
     """The constraint's value for one value of its attribute."""
     match constraint:
         case Comparison(_, operator, literal):

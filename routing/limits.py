@@ -33,6 +33,10 @@ FILTER_MAX_DEPTH = 8
 MAX_CHOICES = 10_000
 """Single-valued events that an event with arrays may stand for, counted over the arrays a filter names."""
 
+MAX_STEPS = 250_000
+"""Choices of an event, times what one pass over a filter takes: constraints, list values, what CESQL makes. A
+step is about a microsecond."""
+
 SUBSCRIPTIONS_PER_SUBSCRIBER = 10_000
 """Subscriptions of one subscriber."""
 

@@ -4,7 +4,6 @@ A constraint divides the values of its attribute into three regions. Nearly all 
 What is neither an interval nor a word is given by a cover that holds for more, with the reason why.
 """
 
-import math
 from itertools import chain
 from typing import NamedTuple
 
@@ -39,7 +38,7 @@ from branchline.routing.filters import Contains, Contradiction, Filter, Range, c
 from branchline.routing.instants import Instant
 from branchline.routing.intervals import HIGHEST, LOWEST, Interval, after, before, text_before, text_point
 from branchline.routing.patterns import ANY_ONE, Pattern, fits
-from branchline.routing.values import COMPARE, SCALARS, Kind, Literal, Operator, canonical_text
+from branchline.routing.values import COMPARE, SCALARS, Kind, Literal, Operator, canonical_text, is_finite
 
 
 class Region(NamedTuple):
@@ -318,6 +317,6 @@ def _numbers(pattern: Pattern) -> list[Interval] | None:
         number = int(text) if text.lstrip("-").isdigit() else float(text)
     except ValueError:
         return []
-    if not math.isfinite(number) or canonical_text(number) != text:
+    if not is_finite(number) or canonical_text(number) != text:
         return []
     return [intervals.point(number_value(number))]

@@ -7,6 +7,7 @@ apart first, so it does not. An instant that a filter names compares with text t
 Every other comparison is unknown, written None.
 """
 
+import math
 import operator
 from collections.abc import Callable
 from enum import Enum, IntEnum, StrEnum
@@ -107,6 +108,14 @@ def compare(value: Found, operator: Operator, literal: Literal) -> Truth:
     if (one := kind(value)) not in SCALARS or one is not _KINDS[type(literal)]:
         return None
     return COMPARE[operator](value, literal)
+
+
+def is_finite(number: int | float) -> bool:
+    """Whether an event can have the number: the reader refuses what is beyond a double's range."""
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # an integer so long that Python cannot even ask
+        return False
 
 
 def canonical_text(value: Found) -> str | None:

@@ -13,12 +13,11 @@ Recursion is bounded by FILTER_MAX_DEPTH.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import TypeAlias
 
-from branchline.routing.choices import count_choices, each_choice, too_many_choices
+from branchline.routing.choices import count_choices, each_choice, too_many_choices, too_many_steps
 from branchline.routing.codes import Rejection
-from branchline.routing.evaluate import ArrayMet, Attributes, Fits, everything, holds, lookup, truth
+from branchline.routing.evaluate import ArrayMet, Attributes, Known, everything, holds, lookup, truth
 from branchline.routing.event import Event
 from branchline.routing.expression import (
     And,
@@ -35,7 +34,6 @@ from branchline.routing.expression import (
     named_paths,
 )
 from branchline.routing.limits import MAX_CHOICES
-from branchline.routing.patterns import fits
 from branchline.routing.values import MISSING, Found, JsonValue, Operator, Truth, compare
 from branchline.routing.wants import OF_IS_TRUE, OF_NOT, POSITIVE, Want
 
@@ -80,18 +78,22 @@ def why_not(expression: Expression, attributes: Attributes) -> WhyNot | Rejectio
     count = count_choices(paths, attributes)
     if count > MAX_CHOICES:
         return too_many_choices(count)
-    once = cache(fits)
-    fewest: tuple[Failure, ...] | None = None
+    dear = too_many_steps(expression, count, attributes)
+    if dear is not None:
+        return dear
+    known = Known()
+    fewest: int | None = None
     closest: Mapping[str, Found] = {}
     for choice in each_choice(paths, attributes):
-        failures = _Walk(choice, attributes, once).failures(expression)
-        if fewest is None or len(failures) < len(fewest):
-            fewest, closest = failures, choice
+        failed = len(_Walk(choice, attributes, known, tells=False).failures(expression))
+        if fewest is None or failed < fewest:
+            fewest, closest = failed, choice
         if not fewest:
             break
+    failures = _Walk(closest, attributes, known).failures(expression)
     event = Event(attributes)
     through_arrays = sorted(path for path in paths if event.has_array([path]))
-    return WhyNot(fewest or (), count, tuple((path, lookup(path, closest)) for path in through_arrays))
+    return WhyNot(failures, count, tuple((path, lookup(path, closest)) for path in through_arrays))
 
 
 _SATISFIES: dict[Want, tuple[Truth, ...]] = {
@@ -108,7 +110,9 @@ class _Walk:
 
     chosen: Mapping[str, Found]
     event: Attributes
-    fits: Fits = fits
+    known: Known | None = None
+    tells: bool = True
+    """Whether failures are told with what was found: only those of the closest choice are asked for."""
 
     def failures(self, expression: Expression) -> tuple[Failure, ...]:
         # A constraint that the filter says twice has failed once.
@@ -130,11 +134,13 @@ class _Walk:
                 return self._constraint(constraint, want)
 
     def _constraint(self, constraint: Constraint | Anything, want: Want) -> list[Failure]:
-        value = truth(constraint, self.chosen, self.event, self.fits)
+        value = truth(constraint, self.chosen, self.event, self.known)
         if value in _SATISFIES[want]:
             return []
         wanted = want in POSITIVE
-        found = () if isinstance(constraint, Anything) else tuple(self._found(constraint, value))
+        found: Values = ()
+        if self.tells and not isinstance(constraint, Anything):
+            found = tuple(self._found(constraint, value))
         return [Failure(constraint, wanted, None if value is None else False, found)]
 
     def _found(self, constraint: Constraint, value: Truth) -> Iterator[tuple[Path, Found]]:
@@ -146,7 +152,7 @@ class _Walk:
                 yield path, _together(list(everything(path, self.event)))
             case Every(single):
                 all_values = list(everything(single.path, self.event))
-                alike = [each for each in all_values if holds(single, each, self.fits) is value]
+                alike = [each for each in all_values if holds(single, each) is value]
                 yield single.path, _together(all_values) if value is True else alike[0]
             case _:
                 for path in named_paths(constraint):

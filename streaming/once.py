@@ -21,13 +21,22 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from branchline.kafka.admin import message_limits
 from branchline.kafka.cluster import Cluster
+from branchline.kafka.dead_letters import Letter
 from branchline.kafka.dispatch import Step
 from branchline.kafka.markers import KEY, Marker, encode_marker, marker_consumer, read_marker
+from branchline.kafka.quarantine import Quarantine
 from branchline.kafka.topics import Topics
 from branchline.streaming.failpoints import FailpointReached, reach
 from branchline.streaming.out_topics import OutTopics
 from branchline.streaming.refusals import BATCH_REFUSALS, REFUSALS, VANISHED, Output, suspensions
-from branchline.streaming.writing import FLUSH_TIMEOUT_S, PRODUCER_SETTINGS, SinkFailed, TopicsKept
+from branchline.streaming.writing import (
+    FLUSH_TIMEOUT_S,
+    PRODUCER_SETTINGS,
+    SinkFailed,
+    TopicsKept,
+    forget_quarantine,
+    quarantine,
+)
 
 INIT_TIMEOUT_S = 60.0
 COMMIT_TIMEOUT_S = 60.0
@@ -203,7 +212,8 @@ class OnceWriter:
                 if record.topic in missing and record.may_be_refused(self._topics)
             }
         try:
-            return _Transaction(producer, self._topics, self._shard, self._alone).run(
+            fitting = quarantine(self._cluster, self._topics)
+            return _Transaction(producer, self._topics, self._shard, self._alone, fitting).run(
                 self._records, self._diverted, self._suspensions, self._turn.topic, self._said()
             )
         except KafkaException as error:
@@ -235,6 +245,7 @@ class OnceWriter:
 
     def _failed(self, error: KafkaException) -> SinkFailed:
         reason: KafkaError = error.args[0]
+        forget_quarantine(self._cluster, self._topics)
         if reason.code() in _FENCED:
             return SinkFailed(f"another attempt at the batch has begun: {reason.str()}")
         return SinkFailed(f"Kafka did not take the batch: {reason.str()}")
@@ -277,8 +288,11 @@ class OnceWriter:
 class _Transaction:
     """Sends a batch's records and its marker as one."""
 
-    def __init__(self, producer: Producer, topics: Topics, shard: int, alone: set[str]) -> None:
+    def __init__(
+        self, producer: Producer, topics: Topics, shard: int, alone: set[str], fitting: Quarantine
+    ) -> None:
         self._producer, self._topics, self._shard, self._alone = producer, topics, shard, alone
+        self._fitting = fitting
         self._refused: list[_Refused] = []
         self._failure: KafkaError | None = None
 
@@ -323,11 +337,19 @@ class _Transaction:
             if reason is not None and record.may_be_dropped(self._topics):
                 continue
             if reason is not None:
-                self._send(Output(self._topics.dead_letters, *record.dead_letter(reason), None), None)
+                self._send_letter(record.dead_letter(reason))
+            elif record.topic == self._topics.dead_letters:
+                self._send_letter((record.key, record.value, record.headers))
             else:
                 self._send(record, index if record.may_be_refused(self._topics) else None)
                 if record.topic in self._alone:
                     self._producer.flush(FLUSH_TIMEOUT_S)
+
+    def _send_letter(self, letter: Letter) -> None:
+        """A dead letter is made to fit: one that were refused would be so again, attempt after attempt."""
+        self._send(Output(self._topics.dead_letters, *self._fitting.fit(letter), None), None)
+        if self._fitting.one_by_one:
+            self._producer.flush(FLUSH_TIMEOUT_S)
 
     def _commit(self) -> None:
         try:

@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError
 from branchline.kafka import headers as bl
 from branchline.kafka.admin import list_topics
 from branchline.kafka.cluster import Cluster
-from branchline.kafka.dead_letters import encode_dead_letter, owed_to, owed_to_scope
+from branchline.kafka.dead_letters import Letter, encode_dead_letter, owed_to, owed_to_scope
 from branchline.kafka.messages import encode_request
 from branchline.kafka.record import Headers, Place, Record
 from branchline.kafka.topics import BROKER, OUT, OWN_ACKS, Topics
@@ -65,7 +65,7 @@ class Output:
         """Where the event of a delivery or a copy was published."""
         return self._owed()[0]
 
-    def dead_letter(self, reason: str) -> tuple[bytes | None, bytes | None, Headers]:
+    def dead_letter(self, reason: str) -> Letter:
         """Key, value and headers of the dead letter for it."""
         origin, owed = self._owed()
         rejection = Rejection(Code.OUTPUT_REFUSED, f"{self.topic} refused the record: {reason}")

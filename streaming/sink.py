@@ -18,13 +18,21 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from pyspark import TaskContext
 
 from branchline.kafka.cluster import Cluster
+from branchline.kafka.dead_letters import Letter
 from branchline.kafka.dispatch import Step
 from branchline.kafka.topics import Topics
 from branchline.streaming.columns import COUNTS
 from branchline.streaming.once import OnceWriter, Turn
 from branchline.streaming.out_topics import OutTopics
 from branchline.streaming.refusals import BATCH_REFUSALS, REFUSALS, VANISHED, Output, output, suspensions
-from branchline.streaming.writing import FLUSH_TIMEOUT_S, PRODUCER_SETTINGS, SinkFailed, TopicsKept
+from branchline.streaming.writing import (
+    FLUSH_TIMEOUT_S,
+    PRODUCER_SETTINGS,
+    SinkFailed,
+    TopicsKept,
+    forget_quarantine,
+    quarantine,
+)
 
 SUMMARY = "summary string"
 """The schema of what the sink tells the driver: one JSON object per shard."""
@@ -113,6 +121,7 @@ class AtLeastOnceWriter:
         self._topics = topics
         self._kept = TopicsKept(cluster, topics, out)
         self._producer = _producer(cluster, generation)
+        self._quarantine = quarantine(cluster, topics)
         self._alone = _alone.setdefault(cluster, set())
         self._to_remove: list[str] = []
         self._to_create: list[str] = []
@@ -168,12 +177,20 @@ class AtLeastOnceWriter:
         if record.may_be_dropped(self._topics):
             self._counts["unanswered"] += 1
             return
-        letter = record.dead_letter(reason)
-        self._produce(Output(self._topics.dead_letters, *letter, None), self._report_fatal)
+        self._write_letter(record.dead_letter(reason))
         self._counts["diverted"] += 1
 
+    def _write_letter(self, letter: Letter) -> None:
+        """A dead letter is made to fit: one that were refused would be so again, batch after batch."""
+        fitting = self._quarantine.fit(letter)
+        self._produce(Output(self._topics.dead_letters, *fitting, None), self._report_fatal)
+        if self._quarantine.one_by_one:
+            self._flush()
+
     def _write(self, record: Output) -> None:
-        if not record.may_be_refused(self._topics):
+        if record.topic == self._topics.dead_letters:
+            self._write_letter((record.key, record.value, record.headers))
+        elif not record.may_be_refused(self._topics):
             self._produce(record, self._report_fatal)
         elif record.topic in self._kept.missing:
             self._refused.append((record, None, self._kept.missing[record.topic]))
@@ -216,6 +233,8 @@ class AtLeastOnceWriter:
         if self._failure is not None:
             # What is still queued must not go out behind the back of the next attempt's records.
             _producers.pop(self._cluster, None)
+            # The dead-letter topic may take less than it did.
+            forget_quarantine(self._cluster, self._topics)
             self._producer.purge()
             raise SinkFailed(f"Kafka did not take the batch: {self._failure}")
 

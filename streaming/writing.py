@@ -5,6 +5,7 @@ from typing import Any
 
 from branchline.kafka.admin import create_topics, remove_topics
 from branchline.kafka.cluster import Cluster
+from branchline.kafka.quarantine import Quarantine
 from branchline.kafka.topics import OUT, Topics
 from branchline.streaming.out_topics import OutTopics
 
@@ -22,6 +23,19 @@ PRODUCER_SETTINGS: dict[str, Any] = {
     # Only failures call back into Python.
     "delivery_report_only_error": True,
 }
+
+
+_quarantines: dict[tuple[Cluster, Topics], Quarantine] = {}
+
+
+def quarantine(cluster: Cluster, topics: Topics) -> Quarantine:
+    """What makes dead letters fit their topic; asked for what that takes once in a worker's life."""
+    return _quarantines.setdefault((cluster, topics), Quarantine(cluster, topics.dead_letters))
+
+
+def forget_quarantine(cluster: Cluster, topics: Topics) -> None:
+    """A batch failed: the topic may take less than it did."""
+    _quarantines.pop((cluster, topics), None)
 
 
 class SinkFailed(Exception):

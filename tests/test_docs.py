@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from branchline.kafka import asking, dead_letters, explaining, headers, letters, messages
+from branchline.kafka import fields as message_fields
 from branchline.kafka.dispatch import count
 from branchline.kafka.events import Event, Mode, decode_event
 from branchline.kafka.intake import Intake
@@ -22,6 +23,7 @@ from branchline.routing.overlay.explaining import Explained
 from branchline.routing.overlay.hops import Hop
 from branchline.routing.overlay.letters import Body, Letter, Propose
 from branchline.routing.overlay.topology import fault, founded
+from branchline.routing.prefix import header, possible, telling
 from branchline.routing.shard import EventBatch, Outputs, Shard, alone
 from branchline.routing.spellings import read_filter
 from branchline.streaming.state import COUNTS
@@ -92,7 +94,11 @@ def test_every_limit_is_documented_with_its_number() -> None:
     for module, names in (
         (messages, ("REQUEST_ID_MAX_CHARS", "LETTER_MAX_BYTES", "LETTER_MAX_FIELDS")),
         (explaining, ("EXPLAIN_MAX_BYTES", "EXPLAINED_MAX_BYTES", "EXPLAINED_MAX_NAMES")),
-        (dead_letters, ("KEY_MAX_BYTES",)),
+        (dead_letters, ("KEY_MAX_BYTES", "REASON_MAX_CHARS", "LETTER_MIN_BYTES")),
+        (message_fields, ("COUNTED_MAX",)),
+        (telling, ("PIECES_MAX",)),
+        (possible, ("NODES_BEYOND",)),
+        (header, ("DECODED_MAX_BYTES",)),
         (letters, ("REPORT_PIECE",)),
         (topology, ("TOPOLOGY_NUMBER_MAX", "BROKER_NUMBER_MAX", "LINK_COST_MAX")),
     ):

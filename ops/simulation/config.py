@@ -5,13 +5,13 @@ misspelled setting is never silently the default.
 """
 
 import difflib
-import tomllib
 from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
 from branchline.kafka.errors import ConfigError
+from branchline.ops.toml_files import read_toml
 
 T = TypeVar("T")
 
@@ -26,12 +26,7 @@ REQUIRED: Final = _Required.REQUIRED
 
 def open_config(file: Path) -> "Section":
     """The file's top level."""
-    try:
-        return Section(file, tomllib.loads(file.read_text(encoding="utf-8")))
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{file}: {error}", hint="the file must be TOML") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{file}: not UTF-8", hint="the file must be TOML, which is UTF-8") from None
+    return Section(file, read_toml(file, hint="the file must be TOML, which is UTF-8"))
 
 
 class Section:

@@ -7,7 +7,6 @@ literals as text, as a Boolean with them as Booleans, and an error where one can
 compared with them as integers if it is an integer of CESQL, and if not by its canonical text.
 """
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ from branchline.routing.expression import (
 )
 from branchline.routing.limits import NUMBER_MAX_CHARS
 from branchline.routing.patterns import Pattern, containing, exactly
-from branchline.routing.values import SCALARS, Kind, Literal, Operator, canonical_text
+from branchline.routing.values import SCALARS, Kind, Literal, Operator, canonical_text, is_finite
 
 NEVER = Not(Anything())
 """True for no event."""
@@ -271,7 +270,7 @@ def _oddity(text: str) -> int | float | None:
         number = int(text) if text.removeprefix("-").isdecimal() else float(text)
     except ValueError:
         return None
-    if not math.isfinite(number) or is_integer(number) or canonical_text(number) != text:
+    if not is_finite(number) or is_integer(number) or canonical_text(number) != text:
         return None
     return number
 

@@ -4,7 +4,7 @@ The home asks the subscription's own filter for the constraints that failed. If 
 else is in the way: the home knows which brokers have not reported the subscription yet. The rest is seen only
 by whoever followed the event: which brokers it came by, and how much these know.
 
-Cost: O(subscriptions) for a subscriber that has its home here.
+Cost: O(subscriptions) for a subscriber that has its home here; of these DENIALS_MOST are evaluated.
 """
 
 from dataclasses import dataclass
@@ -16,6 +16,9 @@ from branchline.routing.overlay.dividing import Content
 from branchline.routing.spellings.sql_text import write, write_path
 from branchline.routing.values import MISSING, Found
 from branchline.routing.verdicts import why_not
+
+DENIALS_MOST = 100
+"""Subscriptions that one question has evaluated: a subscriber may have thousands, and each may take long."""
 
 TEXT_MOST = 200
 """Characters of a filter's condition or an event's value in a reason."""
@@ -35,10 +38,12 @@ class Denial:
     """The brokers that have not reported the subscription to its home."""
 
 
-def denials(broker: Broker, subscriber: str, content: Content) -> list[Denial]:
-    """For each subscription of the subscriber at this home, what it has to do with the event."""
+def denials(broker: Broker, subscriber: str, content: Content, most: int) -> tuple[list[Denial], int]:
+    """For the first subscriptions of the subscriber at this home, what each has to do with the event; and how
+    many more there are.
+    """
     if not broker.table.homes(subscriber)[broker.name]:
-        return []
+        return [], 0
     own = [
         change
         for change in broker.table.changes()
@@ -46,7 +51,8 @@ def denials(broker: Broker, subscriber: str, content: Content) -> list[Denial]:
         and change.identity.subscriber == subscriber
         and change.identity.home == broker.name
     ]
-    return [_denial(broker, change, content) for change in sorted(own, key=lambda each: each.identity)]
+    own.sort(key=lambda each: each.identity)
+    return [_denial(broker, change, content) for change in own[:most]], len(own[most:])
 
 
 def _denial(broker: Broker, change: Subscribed, content: Content) -> Denial:

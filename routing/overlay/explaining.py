@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from branchline.routing.codes import Rejection
 from branchline.routing.overlay.broker import Broker
-from branchline.routing.overlay.denying import Denial, denials
+from branchline.routing.overlay.denying import DENIALS_MOST, Denial, denials
 from branchline.routing.overlay.dividing import Arrival, Content
 from branchline.routing.overlay.hops import Hop, at_broker, listed, rejected
 from branchline.routing.prefix.header import Header, decode, encode
@@ -83,15 +83,13 @@ def explain(brokers: Mapping[str, Broker], cluster: str, asked: Explain) -> Expl
         answer = _follow(brokers, asked, answer)
     if asked.subscriber is None:
         return answer
-    return replace(
-        answer,
-        homes=tuple(sorted(_homes(brokers, asked.subscriber).items())),
-        denials=()
-        if answer.delivered
-        else tuple(
-            each for broker in brokers.values() for each in denials(broker, asked.subscriber, asked.content)
-        ),
-    )
+    found: list[Denial] = []
+    more = 0
+    for broker in () if answer.delivered else brokers.values():
+        some, others = denials(broker, asked.subscriber, asked.content, DENIALS_MOST - len(found))
+        found, more = found + some, more + others
+    homes = tuple(sorted(_homes(brokers, asked.subscriber).items()))
+    return replace(answer, homes=homes, denials=tuple(found), more_denials=more)
 
 
 def _follow(brokers: Mapping[str, Broker], asked: Explain, answer: Explained) -> Explained:
@@ -157,9 +155,8 @@ class Explanation:
         if denial.waits_for:
             return [f"it matches, but is not in force yet: {listed(denial.waits_for)} did not report it"]
         if home not in {hop.broker for hop in self.hops}:
-            unaware = [
-                hop.broker for hop in self.hops if hop.knows is not None and hop.knows < len(self.denials)
-            ]
+            known = len(self.denials) + self.more_denials
+            unaware = [hop.broker for hop in self.hops if hop.knows is not None and hop.knows < known]
             told = f"; not all is known at {listed(unaware)}" if unaware else ""
             return [f"it matches, but no copy goes to {home}{told}"]
         return [f"it matches, but {home} does not deliver it"]

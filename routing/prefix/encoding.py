@@ -17,7 +17,7 @@ import struct
 from typing import Any
 
 from branchline.routing.addresses import Address
-from branchline.routing.dimensions import NONE, Axis
+from branchline.routing.dimensions import LONG, NONE, Axis, Long
 from branchline.routing.filters import Constraint, Contains, Range
 from branchline.routing.instants import Instant
 from branchline.routing.intervals import HIGHEST, LOWEST, Cut, Interval
@@ -113,6 +113,11 @@ def _take_integer(data: memoryview, at: int) -> tuple[int, int]:
     return int.from_bytes(data[at : at + length], "little", signed=True), at + length
 
 
+def _take_number(data: memoryview, at: int) -> tuple[int, int]:
+    number, at = _take_integer(data, at)
+    return (number if -LONG < number < LONG else Long(number)), at
+
+
 def _put_float(out: bytearray, value: float) -> None:
     out += _DOUBLE.pack(value)
 
@@ -157,6 +162,7 @@ def _take_address(data: memoryview, at: int) -> tuple[Address, int]:
 _KINDS: dict[type, tuple[int, Any]] = {
     tuple: (_NONE, _put_nothing),
     int: (_INTEGER, _put_integer),
+    Long: (_INTEGER, _put_integer),
     float: (_FLOAT, _put_float),
     str: (_TEXT, _put_text),
     Instant: (_INSTANT, _put_instant),
@@ -164,7 +170,7 @@ _KINDS: dict[type, tuple[int, Any]] = {
 }
 _DECODE: tuple[Any, ...] = (
     _take_nothing,
-    _take_integer,
+    _take_number,
     _take_float,
     _take_text,
     _take_instant,

@@ -21,18 +21,22 @@ import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from branchline.routing.overlay.topology import BROKER_NUMBER_MAX, TOPOLOGY_NUMBER_MAX
 from branchline.routing.prefix.matching import Entries
 from branchline.routing.prefix.trees import PartPrefix, Prefix
 from branchline.routing.prefix.updates import Version
-from branchline.routing.prefix.varints import put
+from branchline.routing.prefix.varints import MAX_BITS, put
 
 FORMAT_VERSION = 1
 HEADER_MAX_BYTES = 4 * 1024
 """What travels with an event beside its own bytes; a larger prefix is trimmed, which only adds."""
 
+DECODED_MAX_BYTES = 4 * HEADER_MAX_BYTES
+"""What is longer was not written by us: the longest scope takes 2 KiB, and what is left of a part when it is
+trimmed some twenty bytes."""
+
 _ARRAYS = 1
 _CUT, _MANY = 1, 2
-_VARINT_MAX_BITS = 70
 
 
 class Header(NamedTuple):
@@ -55,7 +59,7 @@ def encode(header: Header) -> bytes:
 
 def decode(data: bytes) -> Header | None:
     """The header that encodes to these bytes, None if there is none."""
-    if len(data) < 6 or zlib.crc32(data[:-4]).to_bytes(4, "little") != data[-4:]:
+    if not 6 <= len(data) <= DECODED_MAX_BYTES or zlib.crc32(data[:-4]).to_bytes(4, "little") != data[-4:]:
         return None
     try:
         header = _Reader(data[:-4]).header()
@@ -149,6 +153,8 @@ class _Reader:
         parts = tuple(self._part() for _ in range(self._count()))
         if self._at != len(self._data):
             raise _Damaged
+        if topology > TOPOLOGY_NUMBER_MAX or scope.bit_length() > BROKER_NUMBER_MAX + 1:
+            raise _Damaged
         return Header(Prefix(parts, bool(flags & _ARRAYS)), scope, topology, hops)
 
     def _part(self) -> PartPrefix:
@@ -197,7 +203,7 @@ class _Reader:
             if byte < 0x80:
                 return number
             shift += 7
-            if shift >= _VARINT_MAX_BITS:
+            if shift >= MAX_BITS:
                 raise _Damaged
 
     def _byte(self) -> int:

@@ -14,7 +14,8 @@ length and then its bytes (`encoding.py`), of length 0 where there is none; a fi
 its constraints.
 
 Decoding gives exactly what was encoded, or None: for other bytes, however they came about, nothing was told.
-Cost: linear in the bytes; decoding encodes once more, to compare.
+Nor is it for what no optimizer tells (`possible.py`): a constraint that no filter has, a number out of all
+bounds. Cost: linear in the bytes; decoding encodes once more, to compare.
 """
 
 import struct
@@ -25,11 +26,18 @@ from typing import TypeVar
 from branchline.routing.filters import Constraint, Filter
 from branchline.routing.prefix.edges import Edge
 from branchline.routing.prefix.encoding import decode_constraint, decode_kin, encode_constraint, encode_kin
+from branchline.routing.prefix.possible import is_constraint, is_filter
 from branchline.routing.prefix.siblings import Kin, kin
 from branchline.routing.prefix.updates import Snapshot, Update, Version
 from branchline.routing.prefix.varints import put, take
 
 FORMAT_VERSION = 1
+
+NUMBER_END = 2**53
+"""Incarnations, which are times, clocks and numbers of nodes and edges are below this."""
+
+PIECES_MAX = 16_384
+"""Pieces of a snapshot. An optimizer tells thousands of edges in one, and has some millions at most."""
 
 _UPDATE, _SNAPSHOT = 0, 1
 _DIGEST_BYTES = 16
@@ -156,15 +164,11 @@ class _Reader:
         )
 
     def _snapshot(self, part: int, version: Version) -> Snapshot:
-        return Snapshot(
-            part,
-            version,
-            self._digest(),
-            self._number(),
-            self._number(),
-            self._several(self._edge),
-            self._several(self._numbered),
-        )
+        digest, piece, pieces = self._digest(), self._number(), self._number()
+        if not piece < pieces <= PIECES_MAX:
+            raise ValueError("not a piece of a snapshot")
+        edges, numbered = self._several(self._edge), self._several(self._numbered)
+        return Snapshot(part, version, digest, piece, pieces, edges, numbered)
 
     def _several(self, read: Callable[[], _Thing]) -> tuple[_Thing, ...]:
         return tuple(read() for _ in range(self._number()))
@@ -178,12 +182,19 @@ class _Reader:
         filter_ = tuple(each for each in constraints if each is not None)
         if len(filter_) < len(constraints):
             raise ValueError("a filter of which a constraint is missing")
+        if not is_filter(filter_):
+            raise ValueError("not a filter that is beside a tree")
         return number, filter_
 
     def _constraint(self) -> Constraint | None:
         length = self._number()
         data = self._take(length)
-        return decode_constraint(data, 0, self._kins) if length else None
+        if not length:
+            return None
+        constraint = decode_constraint(data, 0, self._kins)
+        if not is_constraint(constraint):
+            raise ValueError("a constraint that no filter has")
+        return constraint
 
     def _kin(self) -> Kin:
         found, self._at = decode_kin(self._data, self._at)
@@ -194,6 +205,8 @@ class _Reader:
 
     def _number(self) -> int:
         number, self._at = take(self._data, self._at)
+        if number >= NUMBER_END:
+            raise ValueError("a number that is out of all bounds")
         return number
 
     def _take(self, length: int) -> memoryview:

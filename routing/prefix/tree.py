@@ -101,6 +101,10 @@ class Tree:
         """The constraint of a node that may not be there."""
         return self._constraints[node] if node < len(self._constraints) else None
 
+    def size(self) -> int:
+        """One more than the highest number of a node."""
+        return len(self._constraints)
+
     def child(self, edge: int) -> int:
         return self._children[edge]
 

@@ -1,5 +1,9 @@
 """Numbers from 0 on as bytes: seven bits a byte, lowest first, the top bit set on all but the last."""
 
+MAX_BITS = 70
+"""Enough for 64. Without a limit, a megabyte of bytes with the top bit set would take minutes to become
+one."""
+
 
 def put(out: bytearray, number: int) -> None:
     """Append the number."""
@@ -19,3 +23,5 @@ def take(data: memoryview, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return number, at
         shift += 7
+        if shift >= MAX_BITS:
+            raise ValueError("a number of more bytes than we write")

@@ -19,6 +19,7 @@ from typing import TypeAlias
 from branchline.routing.describing import describe_filter
 from branchline.routing.filters import Filter
 from branchline.routing.prefix.inserting import descend
+from branchline.routing.prefix.possible import can_hang
 from branchline.routing.prefix.stored_vocabulary import (
     Kept,
     Numbered,
@@ -204,6 +205,10 @@ class Vocabulary:
         gone = self._dying(update)
         if gone is None or self._digest_with(update, gone) != update.digest:
             return Fit.FOREIGN, Changes()
+        if any(number in self.numbered for number, _ in update.numbered):
+            return Fit.FOREIGN, Changes()
+        if not can_hang(self.tree, update.born, gone):
+            return Fit.FOREIGN, Changes()
         moved = [self.tree.child(edge) for edge in gone]
         for node in moved:
             self.tree.detach(node, version.clock)
@@ -232,6 +237,10 @@ class Vocabulary:
         if reduce(xor, map(edge_hash, edges), digest_of_numbered(numbered)) != piece.digest:
             return Fit.FOREIGN, Changes()
         fresh = Vocabulary(self.part, self._keep)
+        if not can_hang(fresh.tree, edges, ()) or len({number for number, _ in numbered}) < len(numbered):
+            return Fit.FOREIGN, Changes()
+        if len({edge[:2] for edge in edges}) < len(edges):
+            return Fit.FOREIGN, Changes()
         clock = piece.version.clock
         fresh._hang(edges, clock)
         fresh._number(numbered, clock)

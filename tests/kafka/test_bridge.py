@@ -13,6 +13,7 @@ from bridges import DEADLINE_S, Pair, by_partition, carrying
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from routers import ends, read_all
+from unreadable import write_unreadable
 from waiting import wait_until
 
 from branchline.kafka import bridge as supervising
@@ -258,7 +259,7 @@ def test_what_the_target_refuses_is_a_dead_letter_and_stops_nothing(pair: Pair) 
     pair.write(topic, b"k", b"61")
     pair.flush()
     record = next(each for each in read_all(pair.home, [topic]) if each.value == large)
-    _write_unreadable(pair.home, topic)
+    write_unreadable(pair.home, topic, b"unreadable")
     bridge = pair.once()
     assert (bridge.counts["records"], bridge.counts["diverted"]) == (1, 2)
     numbers = [int(record.value or b"") for record in pair.arrived(topic)]
@@ -276,27 +277,6 @@ def test_what_the_target_refuses_is_a_dead_letter_and_stops_nothing(pair: Pair) 
     returning = Returning(pair.home, pair.topics)
     assert not returning.put(record, "again", look_first=True)
     assert returning.put(replace(record, place=replace(record.place, offset=10_000)), "new", look_first=True)
-
-
-def _write_unreadable(cluster: Cluster, topic: str) -> None:
-    """Write a record with a header whose name is no UTF-8, which our own client cannot do."""
-    from kafka import KafkaProducer
-
-    class Name(str):
-        def encode(self, *_: object) -> bytes:
-            return b"\xff"
-
-    names = {"security.protocol", "sasl.mechanism", "sasl.username", "sasl.password"}
-    given = {name: cluster.properties.get(name) for name in names & cluster.properties.keys()}
-    settings = {
-        {"sasl.username": "sasl_plain_username", "sasl.password": "sasl_plain_password"}.get(
-            name, name.replace(".", "_")
-        ): value
-        for name, value in given.items()
-    }
-    producer = KafkaProducer(bootstrap_servers=cluster.bootstrap, **settings)
-    producer.send(topic, b"unreadable", partition=0, headers=[(Name("x"), b"")]).get(DEADLINE_S)
-    producer.close()
 
 
 def _configure(cluster: Cluster, topic: str, name: str, value: int) -> None:

@@ -9,7 +9,7 @@ import strategies as our
 from hypothesis import given
 from hypothesis import strategies as st
 
-from branchline.kafka.fields import FORMAT_VERSION
+from branchline.kafka.fields import COUNTED_MAX, FORMAT_VERSION
 from branchline.kafka.letters import (
     REPORT_PIECE,
     TOPOLOGY_KEY,
@@ -38,7 +38,7 @@ from branchline.routing.overlay.topology import (
 )
 
 identities = st.builds(Identity, our.legal_names, our.legal_names, our.legal_names)
-counts = st.integers(0, 2**60)
+counts = st.integers(0, COUNTED_MAX)
 members = st.builds(
     Member,
     our.legal_names,

@@ -69,7 +69,7 @@ def test_the_documented_file_is_one(tmp_path: Path) -> None:
     ("text", "says"),
     [
         ("", "'brokers'"),
-        ("brokers", "TOMLDecodeError"),
+        ("brokers", "not TOML"),
         ('brokers = "a"', "not a list"),
         ("brokers = [1]", "not an object"),
         ('brokers = ["A b"]', "not a name"),

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from branchline.routing import patterns as patterns_module
 from branchline.routing.limits import EVENT_MAX_BYTES, FILTER_MAX_BYTES
 from branchline.routing.patterns import (
     ANY_ONE,
@@ -195,6 +196,15 @@ def test_folding_is_done_once(pattern: Pattern) -> None:
     sample = "".join(pattern.pieces).replace(ANY_ONE, "x")
     assert fits(sample, pattern)
     assert fits(sample.casefold(), once)
+
+
+@given(short, short)
+@example("ab" * 3, "%_b%_%b")
+def test_trying_all_places_at_once_agrees_with_going_through(text: str, pattern: str) -> None:
+    """Long texts are searched in another way, which finds the same at the same place."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(patterns_module, "_LONG_CHARS", 1)
+        assert like(text, pattern) == obvious(text, pattern)
 
 
 LONG = "a" * EVENT_MAX_BYTES

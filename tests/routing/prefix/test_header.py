@@ -16,6 +16,7 @@ from branchline.routing.dimensions import Axis
 from branchline.routing.event import Event
 from branchline.routing.filters import Filter, Range
 from branchline.routing.intervals import HIGHEST, Interval, before
+from branchline.routing.overlay.topology import TOPOLOGY_NUMBER_MAX
 from branchline.routing.prefix import header as header_module
 from branchline.routing.prefix.forwarding import Forwarder
 from branchline.routing.prefix.header import HEADER_MAX_BYTES, Header, decode, encode
@@ -53,7 +54,7 @@ headers = st.builds(
     Header,
     st.builds(Prefix, st.lists(parts, max_size=3).map(tuple), st.booleans()),
     st.integers(0, 2**100),
-    st.integers(0, 2**60),
+    st.integers(0, TOPOLOGY_NUMBER_MAX),
     st.integers(0, 2**30),
 )
 
