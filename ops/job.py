@@ -73,7 +73,7 @@ def start_spark(
     stack.callback(_stop, spark)
     stack.callback(report, "spark: stopping")
     if not here:
-        check_executors(spark, report, checkpoint if on_path else None, cluster.files() if cluster else ())
+        check_executors(spark, report, cluster, checkpoint if on_path else None)
     return spark
 
 

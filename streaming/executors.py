@@ -15,13 +15,13 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
@@ -31,6 +31,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from branchline.kafka.errors import ConfigError, ExecutorsUnfit, MasterUnreachable
+
+if TYPE_CHECKING:  # it imports a library that executors may lack
+    from branchline.kafka.cluster import Cluster
 
 Report = Callable[[str], None]
 
@@ -54,7 +57,9 @@ TELL_AFTER_S = 15.0
 """When to say that none has come yet, and how often."""
 STEADY_S = 1.0
 """Executors that come together come within this time."""
-MASTER_TIMEOUT_S = 5.0
+CONNECT_TIMEOUT_S = 5.0
+SPARK_PORT, KAFKA_PORT = 7077, 9092
+"""Where an address says none."""
 REASON_CHARS = 300
 
 _SAME_PYTHON = (
@@ -64,6 +69,9 @@ _SAME_PYTHON = (
 _SAME_FILES = (
     "the checkpoint must be where all machines see it, a shared folder or an address as hdfs:// or s3a://; "
     "files that the client properties name must be on every machine at the same place"
+)
+_SAME_KAFKA = (
+    "every machine must reach Kafka under the names of --bootstrap; the one that `up` runs is for its own"
 )
 
 
@@ -80,6 +88,8 @@ class Found:
     """Files that should be there, and are not."""
     checkpoint: bool = True
     """Whether the checkpoint's folder is there, the same one, and can be written to."""
+    kafka: bool = True
+    """Whether somebody listens at one of Kafka's addresses."""
 
 
 def is_local(master: str) -> bool:
@@ -91,18 +101,12 @@ def check_master(master: str) -> None:
     """Raise an error if a standalone master does not listen: Spark itself would try for a minute."""
     if not master.startswith("spark://"):
         return
-    reasons = []
-    for address in master.removeprefix("spark://").split(","):
-        host, _, port = address.rpartition(":")
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), MASTER_TIMEOUT_S).close()
-            return
-        except (OSError, ValueError, OverflowError) as error:
-            reasons.append(f"{address}: {error}")
-    raise MasterUnreachable(
-        f"there is no Spark master to be reached ({'; '.join(reasons)})",
-        hint="check --master, spark://host:port, and that the master listens on an address of that name",
-    )
+    reasons = _unreached(master.removeprefix("spark://"), SPARK_PORT)
+    if reasons:
+        raise MasterUnreachable(
+            f"there is no Spark master to be reached ({'; '.join(reasons)})",
+            hint="check --master, spark://host:port, and that the master listens on an address of that name",
+        )
 
 
 def check_python(conf: Mapping[str, str]) -> None:
@@ -119,24 +123,24 @@ def check_python(conf: Mapping[str, str]) -> None:
 def check_executors(
     spark: SparkSession,
     report: Report,
+    cluster: "Cluster | None" = None,
     folder: str | None = None,
-    files: Sequence[str] = (),
     deadline_s: float = EXECUTORS_DEADLINE_S,
 ) -> list[Found]:
     """What runs the job, once it is there and fit for it; raises ExecutorsUnfit otherwise.
 
-    Executors must see `files` where this machine does, and be able to write to `folder`, if it is a path.
+    Executors must reach the Kafka cluster, see the files that its clients need where this machine does, and
+    be able to write to `folder`, if there is one.
     """
     _await_executors(spark, report, deadline_s)
     with _probe(folder) as probe:
-        found = _ask(spark, tuple(files), probe)
+        files = () if cluster is None else cluster.files()
+        found = _ask(spark, partial(_look, files, probe, "" if cluster is None else cluster.bootstrap))
     hosts = sorted({each.host for each in found})
     wrong = sorted({f"{each.host}: {fault}" for each in found for fault in faults(each, here())})
     if wrong:
-        elsewhere = any(each.missing or not each.checkpoint for each in found)
         raise ExecutorsUnfit(
-            f"Spark's executors cannot run the job: {'; '.join(wrong)}",
-            hint=_SAME_FILES if elsewhere else _SAME_PYTHON,
+            f"Spark's executors cannot run the job: {'; '.join(wrong)}", hint=_hint(found, here())
         )
     report(f"spark: executors on {', '.join(hosts)} are fit")
     return found
@@ -159,8 +163,19 @@ def faults(found: Found, ours: Found) -> Iterator[str]:
             yield f"{name} {there} is not {version}"
     for file in found.missing:
         yield f"{file} is not there"
+    if not found.kafka:
+        yield "Kafka cannot be reached from there"
     if not found.checkpoint:
         yield "the folder of the checkpoint is not the same as here, or cannot be written to"
+
+
+def _hint(found: Sequence[Found], ours: Found) -> str:
+    hints = {
+        _SAME_PYTHON: any((each.python, each.versions) != (ours.python, ours.versions) for each in found),
+        _SAME_FILES: any(each.missing or not each.checkpoint for each in found),
+        _SAME_KAFKA: not all(each.kafka for each in found),
+    }
+    return "; ".join(hint for hint, wanted in hints.items() if wanted)
 
 
 @contextmanager
@@ -207,12 +222,11 @@ def _await_executors(spark: SparkSession, report: Report, deadline_s: float) -> 
         time.sleep(0.1)
 
 
-def _ask(spark: SparkSession, files: tuple[str, ...], probe: Path | None) -> list[Found]:
+def _ask(spark: SparkSession, look: Callable[[Iterable[int]], Iterable[Found]]) -> list[Found]:
     context = spark.sparkContext
     tasks = max(2, context.defaultParallelism)
     try:
-        asked = context.parallelize(range(tasks), tasks).mapPartitions(partial(_look, files, probe))
-        return asked.collect()
+        return context.parallelize(range(tasks), tasks).mapPartitions(look).collect()
     except (PySparkException, Py4JError) as error:
         raise ExecutorsUnfit(
             f"Python does not run on Spark's executors: {_reason(error)}",
@@ -220,7 +234,7 @@ def _ask(spark: SparkSession, files: tuple[str, ...], probe: Path | None) -> lis
         ) from None
 
 
-def _look(files: tuple[str, ...], probe: Path | None, _: Iterator[int]) -> Iterator[Found]:
+def _look(files: tuple[str, ...], probe: Path | None, bootstrap: str, _: Iterable[int]) -> Iterator[Found]:
     """What is found where this runs."""
     yield Found(
         socket.gethostname(),
@@ -230,7 +244,23 @@ def _look(files: tuple[str, ...], probe: Path | None, _: Iterator[int]) -> Itera
         tuple(each for each in files if not Path(each).is_file()),
         # Whoever sees the probe is on the same file system.
         probe is None or (probe.exists() and os.access(probe.parent, os.W_OK)),
+        not bootstrap or not _unreached(bootstrap, KAFKA_PORT),
     )
+
+
+def _unreached(addresses: str, default_port: int) -> list[str]:
+    """Why nobody listens at any of the addresses; nothing if somebody does."""
+    reasons = []
+    for address in addresses.split(","):
+        host, _, port = address.strip().rpartition("/")[2].rpartition(":")
+        if not port.isdecimal():
+            host, port = f"{host}:{port}" if host else port, str(default_port)
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S).close()
+            return []
+        except (OSError, OverflowError) as error:
+            reasons.append(f"{address}: {error}")
+    return reasons
 
 
 def _python() -> str:
@@ -255,12 +285,18 @@ def _version(name: str) -> str | None:
         return None
 
 
-_TELLING = re.compile(r"(?:Error|Exception|MISMATCH\w*|No module named)\b")
+_TELLING = (
+    re.compile(r"Cannot run program|No module named|VERSION_MISMATCH"),
+    re.compile(r"(?:Error|Exception)\b"),
+)
 
 
 def _reason(error: Exception) -> str:
     """The line of a trace that says most: of a chain of errors the last one named is the cause."""
     lines = [line.strip() for line in str(error).splitlines() if not line.startswith("\tat ")]
-    lines = [line for line in lines if line]
-    telling = [line for line in lines if _TELLING.search(line) and "Py4J" not in line]
-    return (telling or lines or [type(error).__name__])[-1][:REASON_CHARS]
+    lines = [line for line in lines if line and "Py4J" not in line]
+    for telling in _TELLING:
+        found = [line for line in lines if telling.search(line)]
+        if found:
+            return found[-1][:REASON_CHARS]
+    return (lines or [type(error).__name__])[0][:REASON_CHARS]

@@ -36,7 +36,7 @@ _LOOKS = """
 import json, dataclasses, branchline.streaming.daemon
 from pathlib import Path
 from branchline.streaming.executors import _look
-[found] = _look(("/no/such/file",), Path("/no/such/folder/probe"), iter(()))
+[found] = _look(("/no/such/file",), Path("/no/such/folder/probe"), "127.0.0.1:1,SSL://127.0.0.1:2", iter(()))
 print(json.dumps(dataclasses.asdict(found)))
 """
 
@@ -91,6 +91,7 @@ def test_an_executor_that_lacks_everything_can_still_say_so(tmp_path: Path) -> N
     assert lacking < named
     assert {each for each in named if "is missing" not in each} == {
         "/no/such/file is not there",
+        "Kafka cannot be reached from there",
         "the folder of the checkpoint is not the same as here, or cannot be written to",
     }
 
@@ -123,7 +124,7 @@ def test_a_master_that_does_not_listen_is_an_error_at_once(listening: int) -> No
     check_master(f"spark://127.0.0.1:1,127.0.0.1:{listening}")
     for master in ("local[2]", "yarn", "k8s://https://127.0.0.1:1"):
         check_master(master)
-    for master in ("spark://127.0.0.1:1", "spark://no-port", "spark://127.0.0.1:99999"):
+    for master in ("spark://127.0.0.1:1", "spark://127.0.0.1:0", "spark://127.0.0.1:99999"):
         with pytest.raises(MasterUnreachable, match="no Spark master") as refused:
             check_master(master)
         assert refused.value.hint
