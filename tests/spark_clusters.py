@@ -59,6 +59,7 @@ class SparkCluster:
         try:
             log = self._start("master", "master.Master", "--host", HOST, "--port", "0", "--webui-port", "0")
             self.url = self._said(log, _MASTER)
+            self.master = psutil.Process(self._started[0].pid)
         except BaseException:
             self.__exit__()
             raise
