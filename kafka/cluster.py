@@ -30,6 +30,8 @@ _HOST_CHECK = "ssl.endpoint.identification.algorithm"
 _SHARED = {"security.protocol", "sasl.mechanism", _HOST_CHECK}
 _LIBRDKAFKA_ONLY = {"sasl.username", "sasl.password", "ssl.ca.location"}
 
+_FILES = ("ssl.ca.location", "ssl.keystore.location")
+
 PROPERTIES = frozenset(_SHARED | _LIBRDKAFKA_ONLY | {"ssl.keystore.location", "ssl.keystore.password"})
 """What a client properties file may hold."""
 
@@ -72,6 +74,10 @@ class Cluster:
                 "ssl.keystore.password": given.get("ssl.keystore.password", ""),
             }
         return settings
+
+    def files(self) -> tuple[str, ...]:
+        """The files that a client reads, on whichever machine it runs."""
+        return tuple(self.properties[name] for name in _FILES if name in self.properties)
 
     def admin(self) -> AdminClient:
         return AdminClient(self.librdkafka())

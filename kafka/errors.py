@@ -5,10 +5,12 @@
     │   ├── JavaMissing         no Java that runs
     │   ├── JavaTooOld          there is one, but Spark and Kafka cannot run on it
     │   ├── JarsUnavailable     the Java libraries could not be fetched
+    │   ├── ExecutorsUnfit      Spark's executors lack something, or there are none
     │   └── KafkaFailed         the embedded Kafka did not start
     │       └── KafkaDataInUse  because another one runs on the same data
     ├── ConfigError             a setting, a name or a file given by the user is wrong
     ├── ClusterUnreachable      the Kafka cluster does not answer
+    ├── MasterUnreachable       Spark's master does not answer
     ├── TopicMissing            a topic that should be there is not
     ├── TopicFailed             a topic could not be made
     ├── AccessFailed            rights could not be given or taken away
@@ -68,6 +70,10 @@ class JarsUnavailable(SetupError):
     code = "jars-unavailable"
 
 
+class ExecutorsUnfit(SetupError):
+    code = "executors-unfit"
+
+
 class KafkaFailed(SetupError):
     code = "kafka-failed"
 
@@ -82,6 +88,10 @@ class ConfigError(BranchlineError):
 
 class ClusterUnreachable(BranchlineError):
     code = "cluster-unreachable"
+
+
+class MasterUnreachable(BranchlineError):
+    code = "master-unreachable"
 
 
 class TopicMissing(BranchlineError):

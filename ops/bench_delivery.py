@@ -25,7 +25,8 @@ from branchline.kafka.reading import read_to_end
 from branchline.kafka.topics import Topics
 from branchline.ops.output import emit, say, table
 from branchline.ops.run import prepare, start_kafka, unwound_by_sigterm
-from branchline.ops.settings import MASTER, json_option
+from branchline.ops.settings import json_option
+from branchline.ops.spark_options import SparkChoice
 from branchline.routing.control import Operation, Request
 
 if TYPE_CHECKING:  # they import Spark, which takes a second
@@ -62,7 +63,7 @@ def delivery(events: int, subscriptions: int, batch: int, rounds: int, as_json: 
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="branchline-bench-")))
         kafka = start_kafka(stack, jars, say, folder / "kafka", folder)
         log = folder / "spark.log"
-        spark = start_spark(stack, jars, say, str(MASTER.default), str(folder / "checkpoint"), log)
+        spark = start_spark(stack, jars, say, SparkChoice(), str(folder / "checkpoint"), log)
         rows = []
         for number in range(rounds):
             for mode in Delivery:

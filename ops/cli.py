@@ -76,8 +76,8 @@ def main() -> None:
 
     \b
     Exit codes: 0 done; 1 a check or job failed; 2 wrong usage or setting; 3 this machine lacks
-    something; 4 Kafka or a topic is not there; 5 refused; 6 deadline passed; 7 checkpoint differs;
-    130 interrupted.
+    something; 4 Kafka, Spark's master or a topic is not there; 5 refused; 6 deadline passed;
+    7 checkpoint differs; 130 interrupted.
     """
 
 

@@ -18,6 +18,9 @@ from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import JobFailed
 from branchline.kafka.home import Home
 from branchline.kafka.jars import Jars
+from branchline.ops.spark_options import SparkChoice
+from branchline.streaming.executors import check_executors, check_master, check_python, is_local
+from branchline.streaming.parcel import make_parcel
 from branchline.streaming.session import create_session, is_local_path, stop_session
 
 Report = Callable[[str], None]
@@ -34,12 +37,34 @@ def default_checkpoint(home: Home, cluster: Cluster, namespace: str, name: str) 
 
 
 def start_spark(
-    stack: contextlib.ExitStack, jars: Jars, report: Report, master: str, checkpoint: str, log: Path
+    stack: contextlib.ExitStack,
+    jars: Jars,
+    report: Report,
+    choice: SparkChoice,
+    checkpoint: str,
+    log: Path,
+    cluster: Cluster | None = None,
 ) -> SparkSession:
-    """A Spark session that is stopped with the stack."""
-    report(f"spark: starting ({master}), log {log}")
+    """A Spark session that is stopped with the stack.
+
+    Executors on other machines are fit to run a job on the Kafka cluster.
+    """
+    report(f"spark: starting ({choice.master}), log {log}")
+    on_path, here = is_local_path(checkpoint), is_local(choice.master)
+    check_master(choice.master)
+    check_python(choice.conf)
+    home = Home.default()
+    parcel = None if here else make_parcel(home.make(home.run))
     try:
-        spark = create_session(jars.spark, log, master, local_checkpoint=is_local_path(checkpoint))
+        spark = create_session(
+            jars.spark,
+            log,
+            choice.master,
+            # A folder that several machines share is not on a local disk.
+            local_checkpoint=on_path and here,
+            more=choice.conf,
+            parcel=parcel,
+        )
     except (PySparkException, Py4JError) as error:
         raise JobFailed(
             f"Spark did not start: {_reason(error)}",
@@ -47,6 +72,8 @@ def start_spark(
         ) from None
     stack.callback(_stop, spark)
     stack.callback(report, "spark: stopping")
+    if not here:
+        check_executors(spark, report, cluster, checkpoint if on_path else None)
     return spark
 
 

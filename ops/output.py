@@ -14,6 +14,7 @@ from branchline.kafka.errors import (
     CheckpointDiffers,
     ClusterUnreachable,
     EventMissing,
+    MasterUnreachable,
     OffsetsGone,
     PublishFailed,
     RequestRefused,
@@ -26,6 +27,7 @@ from branchline.kafka.errors import (
 EXIT_CODES: dict[type[BranchlineError], int] = {
     SetupError: 3,
     ClusterUnreachable: 4,
+    MasterUnreachable: 4,
     TopicMissing: 4,
     TopicFailed: 4,
     AccessFailed: 4,

@@ -23,7 +23,6 @@ from branchline.ops.settings import (
     BROKER,
     CHECKPOINT,
     CLUSTER,
-    MASTER,
     NAMESPACE,
     SHARDS,
     TOPOLOGY,
@@ -35,6 +34,7 @@ from branchline.ops.settings import (
     make_topics,
     option,
 )
+from branchline.ops.spark_options import SparkChoice, spark_choice, spark_options
 from branchline.ops.status import running_jobs
 
 if TYPE_CHECKING:  # it imports Spark, which takes a second
@@ -104,7 +104,7 @@ def _unset(setting: Setting, kind: Any = None) -> Callable[[Command], Command]:
     help=f"The topology that the brokers began with. Default: as in --from.  [{TOPOLOGY.variable}]",
 )
 @option(CHECKPOINT)
-@option(MASTER)
+@spark_options
 @json_option
 def rebuild(
     bootstrap: str | None,
@@ -123,6 +123,7 @@ def rebuild(
     topology: Path | None,
     checkpoint: str | None,
     master: str,
+    spark_conf: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Make a new checkpoint for a router: from the subscriptions on `filters`, and with offsets from the old
@@ -139,7 +140,7 @@ def rebuild(
     """
     now_ms = int(time.time() * 1000)
     if print_offsets:
-        _print_offsets(old, master)
+        _print_offsets(old, spark_choice(master, spark_conf))
         return
     ways = Ways(old, offsets, since, from_positions, from_beginning)
     ways.check()
@@ -159,19 +160,19 @@ def rebuild(
         shards=shards,
         topology=None if topology is None else read_topology(topology),
         checkpoint=checkpoint,
-        master=master,
+        spark=spark_choice(master, spark_conf),
     )
     reached = find_cluster(bootstrap, client_properties)
     result = run(plan.at(reached), Home.default(), (lambda text: emit({"message": text})) if as_json else say)
     _show(plan, result, as_json)
 
 
-def _print_offsets(old: str | None, master: str) -> None:
+def _print_offsets(old: str | None, choice: SparkChoice) -> None:
     if old is None:
         raise ConfigError("--print-offsets needs a checkpoint to read", hint="name it with --from")
     from branchline.ops.rebuilding import old_offsets
 
-    click.echo(json.dumps(old_offsets(old, Home.default(), master, say), indent=1, sort_keys=True))
+    click.echo(json.dumps(old_offsets(old, Home.default(), choice, say), indent=1, sort_keys=True))
 
 
 def read_offsets(file: Path) -> Offsets:

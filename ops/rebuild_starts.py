@@ -1,13 +1,14 @@
 """What a rebuild is asked for, and from where each topic is read then."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import ConfigError, OffsetsGone
 from branchline.kafka.listing import last_stats
 from branchline.kafka.rebuilding import Offsets, Positions, offsets_since
 from branchline.kafka.topics import OWN_CONTROL, Topics
+from branchline.ops.spark_options import SparkChoice
 from branchline.routing.overlay.rebuilding import Recorded
 from branchline.routing.overlay.topology import Topology
 from branchline.streaming.checkpoint import Made
@@ -29,7 +30,7 @@ class Plan:
     shards: int | None = None
     topology: Topology | None = None
     checkpoint: str | None = None
-    master: str = "local[*,4]"
+    spark: SparkChoice = field(default_factory=SparkChoice)
 
     def at(self, cluster: Cluster) -> "Plan":
         return replace(self, cluster=cluster)

@@ -23,6 +23,7 @@ from branchline.ops.job import default_checkpoint, start_spark
 from branchline.ops.rebuild import refuse_if_running
 from branchline.ops.rebuild_starts import Plan, control_of, find_starts, left_to_read
 from branchline.ops.settings import BROKER, CLUSTER, SHARDS
+from branchline.ops.spark_options import SparkChoice
 from branchline.routing.control import Ended
 from branchline.routing.overlay.rebuilding import Rebuilt, rebuild
 from branchline.routing.overlay.topology import FIRST, Topology
@@ -85,17 +86,17 @@ class _Old:
             self.has_state = bool(folder.names("commits"))
 
 
-def old_offsets(old: str, home: Home, master: str, report: Report) -> Offsets:
+def old_offsets(old: str, home: Home, choice: SparkChoice, report: Report) -> Offsets:
     """The offsets of the old checkpoint's last batch that was committed."""
     with contextlib.ExitStack() as stack:
-        return committed_offsets(_folders(stack, home, master, report)(old), old)
+        return committed_offsets(_folders(stack, home, choice, report)(old), old)
 
 
 def run(plan: Plan, home: Home, report: Report) -> Result:
     """Make the new checkpoint."""
     with contextlib.ExitStack() as stack:
-        session = _session(stack, home, plan.master, report)
-        folders = _folders(stack, home, plan.master, report, session)
+        session = _session(stack, home, plan.spark, report)
+        folders = _folders(stack, home, plan.spark, report, session)
         old = _Old(plan, folders)
         made = _made(plan, old.made)
         checkpoint = plan.checkpoint or default_checkpoint(
@@ -240,7 +241,9 @@ def _warn(
     ]
 
 
-def _session(stack: contextlib.ExitStack, home: Home, master: str, report: Report) -> Callable[[str], Any]:
+def _session(
+    stack: contextlib.ExitStack, home: Home, choice: SparkChoice, report: Report
+) -> Callable[[str], Any]:
     """Starts Spark when it is first asked for."""
     started: list[Any] = []
 
@@ -248,7 +251,7 @@ def _session(stack: contextlib.ExitStack, home: Home, master: str, report: Repor
         if not started:
             jars = ensure_jars(home, report)
             log = home.make(home.logs) / "spark-rebuild.log"
-            started.append(start_spark(stack, jars, report, master, checkpoint, log))
+            started.append(start_spark(stack, jars, report, choice, checkpoint, log))
         return started[0]
 
     return session
@@ -257,9 +260,9 @@ def _session(stack: contextlib.ExitStack, home: Home, master: str, report: Repor
 def _folders(
     stack: contextlib.ExitStack,
     home: Home,
-    master: str,
+    choice: SparkChoice,
     report: Report,
     session: Callable[[str], Any] | None = None,
 ) -> Callable[[str], Folder]:
-    spark = session or _session(stack, home, master, report)
+    spark = session or _session(stack, home, choice, report)
     return lambda place: LocalFolder(place) if is_local_path(place) else SparkFolder(spark(place), place)

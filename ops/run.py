@@ -29,7 +29,6 @@ from branchline.ops.settings import (
     CHECKPOINT,
     CLUSTER,
     DELIVERY,
-    MASTER,
     MAX_EVENTS,
     MAX_SUBSCRIPTIONS,
     OUT_PARTITIONS,
@@ -45,6 +44,7 @@ from branchline.ops.settings import (
     make_topics,
     option,
 )
+from branchline.ops.spark_options import SparkChoice, spark_choice, spark_options
 from branchline.routing.overlay.topology import Topology
 
 if TYPE_CHECKING:  # they import Spark, which takes a second
@@ -60,7 +60,6 @@ EXIT_TERMINATED = 128 + signal.SIGTERM
 def job_options(command: Any) -> Any:
     """The options of a router job."""
     for setting, kind in (
-        (MASTER, None),
         (CHECKPOINT, None),
         (DELIVERY, click.Choice(["at-least-once", "exactly-once"])),
         (PARTS, int),
@@ -82,7 +81,7 @@ def job_options(command: Any) -> Any:
         multiple=True,
         help=f"A broker to serve; may be repeated. Default: {BROKER.default}.  [{BROKER.variable}]",
     )
-    return json_option(served(command))
+    return json_option(spark_options(served(command)))
 
 
 @click.command(short_help="Start Kafka, the router and the Tree Optimizer on this machine.")
@@ -113,6 +112,7 @@ def up(
     data: Path | None,
     as_json: bool,
     master: str,
+    spark_conf: tuple[str, ...],
     threshold: float,
     limit: int,
     snapshot_every: int,
@@ -133,6 +133,7 @@ def up(
     if count is not None:
         job |= _small(count, **job)
     config = _config(**job)
+    choice = spark_choice(master, spark_conf)
     with contextlib.ExitStack() as stack:
         stack.enter_context(unwound_by_sigterm())
         if bootstrap is not None:
@@ -154,7 +155,7 @@ def up(
         trees = optimizer_config(
             cluster, config.namespace, place, config.parts, threshold, limit, snapshot_every
         )
-        run_router(stack, home, jars, config, report, home.logs / "spark.log", kafka, master, trees)
+        run_router(stack, home, jars, config, report, home.logs / "spark.log", kafka, choice, trees)
 
 
 @click.command(short_help="Run the router against a Kafka cluster.")
@@ -162,7 +163,12 @@ def up(
 @job_options
 @click.option("--join", is_flag=True, help="Wait to be told of a topology: for brokers that join an overlay.")
 def router(
-    bootstrap: str | None, client_properties: str | None, as_json: bool, master: str, **job: Any
+    bootstrap: str | None,
+    client_properties: str | None,
+    as_json: bool,
+    master: str,
+    spark_conf: tuple[str, ...],
+    **job: Any,
 ) -> None:
     """Run the router job against a Kafka cluster until Ctrl-C.
 
@@ -173,16 +179,18 @@ def router(
       branchline router --broker dublin --broker virginia --topology overlay.toml
       branchline router --broker lisbon --join
       branchline router --delivery exactly-once
+      branchline router --master spark://master:7077 --checkpoint hdfs://namenode/branchline
     """
     report = reporter(as_json)
     home = Home.default()
     config = _config(**job)
+    choice = spark_choice(master, spark_conf)
     config = replace(config, cluster=find_cluster(bootstrap, client_properties))
     with contextlib.ExitStack() as stack:
         stack.enter_context(unwound_by_sigterm())
         # Not the log of `up`, which may run beside it.
         log = home.make(home.logs) / f"spark-{config.namespace}-{config.name}.log"
-        run_router(stack, home, prepare(home, report), config, report, log, None, master)
+        run_router(stack, home, prepare(home, report), config, report, log, None, choice)
 
 
 @click.command(short_help="Run the Tree Optimizer against a Kafka cluster.")
@@ -190,7 +198,7 @@ def router(
 @option(PARTS, int)
 @tree_options
 @option(CHECKPOINT)
-@option(MASTER)
+@spark_options
 @json_option
 def optimizer(
     bootstrap: str | None,
@@ -202,6 +210,7 @@ def optimizer(
     snapshot_every: int,
     checkpoint: str | None,
     master: str,
+    spark_conf: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Run the Tree Optimizer against a Kafka cluster until Ctrl-C.
@@ -220,6 +229,7 @@ def optimizer(
 
     report = reporter(as_json)
     home = Home.default()
+    choice = spark_choice(master, spark_conf)
     config = optimizer_config(
         Cluster(""), namespace, checkpoint or "", parts, threshold, limit, snapshot_every
     )
@@ -229,7 +239,7 @@ def optimizer(
     with contextlib.ExitStack() as stack:
         stack.enter_context(unwound_by_sigterm())
         log = home.make(home.logs) / f"spark-{namespace}-optimizer.log"
-        spark = job.start_spark(stack, prepare(home, report), report, master, place, log)
+        spark = job.start_spark(stack, prepare(home, report), report, choice, place, log, cluster)
         with stopped_by_signals() as stop:
             OptimizerJob(spark, config, report, log).run(stop)
 
@@ -273,7 +283,7 @@ def run_router(
     report: Report,
     log: Path,
     kafka: EmbeddedKafka | None,
-    master: str,
+    choice: SparkChoice,
     trees: "OptimizerConfig | None" = None,
 ) -> None:
     """Run the router job in this process until it is told to stop, or its own Kafka has ended.
@@ -285,7 +295,7 @@ def run_router(
 
     place = config.checkpoint or job.default_checkpoint(home, config.cluster, config.namespace, config.name)
     config = replace(config, checkpoint=place)
-    spark = job.start_spark(stack, jars, report, master, place, log)
+    spark = job.start_spark(stack, jars, report, choice, place, log, config.cluster)
     with (
         stopped_by_signals() as stop,
         _ended_without(kafka, lambda: job.kill_spark(spark)),

@@ -96,6 +96,11 @@ OWN_CONTROL = Setting(
 )
 # All cores, and four attempts at a task: a dead Python worker then costs one, and not the query.
 MASTER = Setting("--master", "BRANCHLINE_MASTER", "The Spark master.", "local[*,4]")
+SPARK_CONF = Setting(
+    "--spark-conf",
+    "BRANCHLINE_SPARK_CONF",
+    "A setting of Spark itself, spark.NAME=VALUE; may be repeated, in the variable as words.",
+)
 
 SETTINGS = (
     BOOTSTRAP,
@@ -119,6 +124,7 @@ SETTINGS = (
     LIMIT,
     SNAPSHOT_EVERY,
     MASTER,
+    SPARK_CONF,
     OWN_CONTROL,
 )
 

@@ -37,10 +37,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
-from branchline import routing
 from branchline.routing.prefix.layout import UnreadableTree
 from branchline.routing.shard import Image, Job
 from branchline.streaming.facts import pack, unpack
+from branchline.streaming.parcel import program
 
 FOLDER = "BRANCHLINE_IMAGES"
 """The environment variable that names the folder for images; without it, the temporary folder is used."""
@@ -170,7 +170,8 @@ class Images:
         base = self._folder or Path(
             os.environ.get(FOLDER) or Path(tempfile.gettempdir()) / f"branchline-{os.getuid()}"
         )
-        for each in (base, base / f"{self._named}-{_program()}"):
+        # An image holds what only the same program would make.
+        for each in (base, base / f"{self._named}-{program()}"):
             each.mkdir(mode=0o700, parents=True, exist_ok=True)
             about = each.lstat()
             if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or about.st_mode & 0o022:
@@ -183,16 +184,6 @@ class Images:
 def images_of(name: str, job: Job) -> Images:
     """The images of a job, the same for all its shards that this worker runs."""
     return Images(name, job)
-
-
-@functools.cache
-def _program() -> str:
-    """What tells this program from every other version: an image holds what only the same one would make."""
-    digest = hashlib.blake2b(digest_size=8)
-    for folder in routing.__path__:
-        for source in sorted(Path(folder).rglob("*.py")):
-            digest.update(source.read_bytes())
-    return digest.hexdigest()
 
 
 def _write_claimed(claim: Path, sequence: int, token: bytes, make: Callable[[], Image | None]) -> None:

@@ -7,13 +7,15 @@ import contextlib
 import logging
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from branchline.streaming.executors import PYTHON, is_local
+from branchline.streaming.images import FOLDER
 from branchline.streaming.watchdog import watch
 
 _STATE = "spark.sql.streaming.stateStore"
@@ -61,6 +63,19 @@ LOCAL_MASTER = {
     "spark.driver.bindAddress": "127.0.0.1",
 }
 
+REMOTE_MASTER = {
+    # An executor of a job that runs for months would fill its disk with what it has to say.
+    "spark.executor.logs.rolling.strategy": "size",
+    "spark.executor.logs.rolling.maxSize": str(20 * 1024 * 1024),
+    "spark.executor.logs.rolling.maxRetainedFiles": "3",
+}
+
+EXECUTOR_VARIABLES = (FOLDER,)
+"""Environment variables that are for executors too: theirs is not this process's environment."""
+
+_PYTHONPATH = "spark.executorEnv.PYTHONPATH"
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
 _LOG4J = """\
 status = error
 appenders = file
@@ -92,36 +107,68 @@ def create_session(
     app_name: str = "branchline",
     local_checkpoint: bool = True,
     driver_memory: str = "1g",
+    more: Mapping[str, str] | None = None,
+    parcel: Path | None = None,
 ) -> SparkSession:
-    """A new session with our settings, logging to a file."""
-    # Without it, workers run whatever `python3` is first on the path.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    """A new session with our settings and then `more`, logging to a file.
+
+    With a parcel (`parcel.py`), executors import the package from there.
+    """
     log_file.parent.mkdir(parents=True, exist_ok=True)
     configuration = log_file.with_suffix(".log4j2.properties")
     configuration.write_text(_LOG4J.format(log=log_file))
     # A failed batch's trace comes with the query's own exception; py4j would also print it.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    settings = dict(SETTINGS)
-    if local_checkpoint:
-        settings |= LOCAL_CHECKPOINT
-    if master.startswith("local"):
-        settings |= LOCAL_MASTER
+    given = dict(more or {})
+    # Without it, workers run whatever `python3` is first on the path.
+    os.environ["PYSPARK_PYTHON"] = _python(given, master)
+    if is_local(master):
         os.environ.setdefault("SPARK_LOCAL_IP", LOCAL_MASTER["spark.driver.host"])
-    builder = (
-        SparkSession.builder.master(master)
-        .appName(app_name)
-        .config("spark.jars", ",".join(str(jar) for jar in jars))
-        .config("spark.driver.memory", driver_memory)
-        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={configuration}")
-    )
+    settings = {"spark.driver.memory": driver_memory}
+    settings |= settings_for(master, local_checkpoint, given, parcel)
+    # To what is given, not in place of it.
+    options = (f"-Dlog4j2.configurationFile={configuration}", given.get(_JAVA_OPTIONS))
+    settings[_JAVA_OPTIONS] = " ".join(filter(None, options))
+    settings["spark.jars"] = ",".join(filter(None, (*map(str, jars), given.get("spark.jars"))))
+    builder = SparkSession.builder.master(master).appName(app_name)
     for name, value in settings.items():
         builder = builder.config(name, value)
-    with _standard_error_to(log_file.with_suffix(".out")):
+    with _standard_error_to(log_file.with_suffix(".out")), _importing_from(parcel):
         spark = builder.getOrCreate()
     gateway: Any = spark.sparkContext._gateway
     # Kept with the JVM: its pipe closes when this process ends, however it ends.
     gateway.watchdog = watch(gateway.proc.pid)
+    if parcel is not None:
+        # Not as a Python file: modules that this process has yet to import would come from there too.
+        spark.sparkContext.addFile(str(parcel))
     return spark
+
+
+def settings_for(
+    master: str, local_checkpoint: bool, given: Mapping[str, str], parcel: Path | None = None
+) -> dict[str, str]:
+    """All settings that do not hang on this machine's files; what is given wins."""
+    settings = dict(SETTINGS)
+    if local_checkpoint:
+        settings |= LOCAL_CHECKPOINT
+    if is_local(master):
+        settings |= LOCAL_MASTER
+    else:
+        settings |= REMOTE_MASTER
+        settings |= {
+            f"spark.executorEnv.{name}": os.environ[name] for name in EXECUTOR_VARIABLES if name in os.environ
+        }
+    settings |= given
+    if parcel is not None:
+        # By its bare name: Spark puts it into the folder in which an executor, and so its workers, run.
+        settings[_PYTHONPATH] = ":".join(filter(None, (parcel.name, given.get(_PYTHONPATH))))
+    return settings
+
+
+def _python(given: Mapping[str, str], master: str) -> str:
+    if PYTHON in given:
+        return given[PYTHON]
+    return sys.executable if is_local(master) else os.environ.get("PYSPARK_PYTHON", sys.executable)
 
 
 def stop_session(spark: SparkSession) -> None:
@@ -148,3 +195,22 @@ def _standard_error_to(path: Path) -> Iterator[None]:
     finally:
         os.dup2(saved, 2)
         os.close(saved)
+
+
+@contextlib.contextmanager
+def _importing_from(parcel: Path | None) -> Iterator[None]:
+    """Let the JVM inherit the parcel on the Python path: Spark also starts a worker beside the driver, with
+    the executors' Python, to ask a stateful operator for its variables.
+    """
+    if parcel is None:
+        yield
+        return
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(parcel), before)))
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before

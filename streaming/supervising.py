@@ -38,6 +38,9 @@ FAILURES_MOST = 10
 STOP_DEADLINE_S = 15.0
 """How long a stop waits for the batch in progress."""
 
+STOPPED = "stopped SparkContext"
+"""How Spark says that it runs nothing any more, whatever is tried."""
+
 Report = Callable[[str], None]
 
 
@@ -156,6 +159,11 @@ class SupervisedJob:
         except (CheckpointDiffers, Py4JNetworkError):
             raise
         except (BranchlineError, PySparkException, Py4JError) as error:
+            if STOPPED in str(error):
+                raise JobFailed(
+                    "Spark has ended: its master gave the job up, or somebody stopped it",
+                    hint=f"{self._read_log}, and the master's, then start again",
+                ) from None
             return summary(error)
         self._report(f"{self.kind}: running ({self._described()})")
         if self._started is not None:

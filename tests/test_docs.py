@@ -1,18 +1,22 @@
 """The documentation says what the code does: tables are compared with it, examples are run through it."""
 
+import itertools
 import json
 import re
+import shlex
 from pathlib import Path
 
+import click
 import pytest
 
-from branchline.kafka import asking, dead_letters, explaining, headers, letters, messages
+from branchline.kafka import asking, dead_letters, errors, explaining, headers, letters, messages
 from branchline.kafka import fields as message_fields
 from branchline.kafka.dispatch import count
 from branchline.kafka.events import Event, Mode, decode_event
 from branchline.kafka.intake import Intake
 from branchline.kafka.record import Place, Record
 from branchline.kafka.topics import DAY_MS, TOPIC_KINDS, TopicKind
+from branchline.ops.cli import main
 from branchline.routing import limits
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Identity, Operation, Request, Status
@@ -35,6 +39,10 @@ MESSAGES = (ROOT / "docs" / "messages.md").read_text(encoding="utf-8")
 PLACE = Place("branchline.control", 0, 12, 1_700_000_000_000)
 
 _FENCE = re.compile(r"^```([^\n]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_OPERATING = (ROOT / "docs" / "operate.md").read_text(encoding="utf-8").replace("\\\n", " ")
+_COMMANDS = [
+    line for _, text in _FENCE.findall(_OPERATING) for line in text.splitlines() if "branchline " in line[:11]
+]
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -279,3 +287,42 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lstrip("#").strip().lower()).replace(" ", "-")
+
+
+def operating_table(first: str) -> list[list[str]]:
+    """The rows of a table in `operate.md`, without its head."""
+    lines = iter((ROOT / "docs" / "operate.md").read_text(encoding="utf-8").splitlines())
+    assert any(line.startswith(f"| {first} |") for line in lines), f"no table begins with {first!r}"
+    next(lines)
+    rows = itertools.takewhile(lambda line: line.startswith("|"), lines)
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+
+
+def test_an_operator_is_told_of_every_error() -> None:
+    """Each error that ends a command or job has a row of its own, in their order, with what to do."""
+    rows = operating_table("error")
+    assert [row[0].strip("`") for row in rows] == [kind.code for kind in error_kinds()]
+    assert all(len(row) == 3 and all(row) for row in rows)
+
+
+def error_kinds() -> list[type[errors.BranchlineError]]:
+    """As they stand in the module, but for those whose code is a message's."""
+    kinds = [each for each in vars(errors).values() if isinstance(each, type)]
+    ours = [each for each in kinds if issubclass(each, errors.BranchlineError)]
+    return [each for each in ours if each not in (errors.BranchlineError, errors.RequestRefused)]
+
+
+def test_an_operator_is_told_of_every_code() -> None:
+    """Each code of a message stands in exactly one row, in their order, with who can mend it."""
+    rows = operating_table("codes")
+    told = [code for row in rows for code in re.findall(r"`([^`]+)`", row[0])]
+    assert sorted(told) == sorted(code.value for code in Code)
+    assert all(len(row) == 3 and all(row) for row in rows)
+
+
+@pytest.mark.parametrize("command", _COMMANDS, ids=lambda command: command[:60])
+def test_commands_for_operators_are_commands(command: str) -> None:
+    """Every `branchline` command in a block of `operate.md` is taken by the command itself."""
+    words = shlex.split(command)[1:]
+    taken = main.commands[words[0]]
+    taken.make_context(words[0], words[1:], parent=click.Context(main))

@@ -11,6 +11,8 @@ from overlays import FULL
 from processes import family, is_alive, named
 from waiting import wait_until
 
+from branchline.ops.running import running_bootstrap
+
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 BROKERS, SECONDS = (8, 60) if FULL else (3, 5)
@@ -51,6 +53,20 @@ def test_the_demo_delivers_all_and_fits_into_memory(tmp_path: Path) -> None:
     assert max(memory_mb) < MEMORY_MAX_MB
     assert max(javas) == 2, "Kafka's, and Spark's with both jobs"
     wait_until(lambda: not [each for each in seen.values() if is_alive(each)], 30, "nothing is left")
+
+
+def test_the_demo_feeds_jobs_that_somebody_else_runs(up: Machine) -> None:
+    """With --bootstrap it starts nothing, takes no other demo's deliveries for its own, and tidies up."""
+    standing = up.ask("subscriptions")
+    where = ("--bootstrap", str(running_bootstrap(up.home)))
+    for _ in range(2):
+        result = up.run("demo", *where, "--seconds", "1", "--json")
+        assert result.exit_code == 0, result.output
+        assert "starting" not in result.stderr and "every event that was owed has come" in result.stderr
+        runs = {json.loads(line)["event"]["run"] for line in result.stdout.splitlines()}
+        assert len(runs) == 1
+    wait_until(lambda: up.ask("subscriptions") == standing, 30, "its subscriptions are ended")
+    assert up.run("demo", *where, "--brokers", "2").exit_code == 2
 
 
 def _bytes(process: psutil.Process) -> int:

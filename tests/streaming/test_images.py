@@ -218,5 +218,5 @@ def test_another_program_or_job_has_its_own(
     assert opened(Images("test", JOB)) is not None
     assert opened(Images("other", JOB)) is None
     assert opened(Images("test", alone("other"))) is None
-    monkeypatch.setattr(module, "_program", lambda: "another")
+    monkeypatch.setattr(module, "program", lambda: "another")
     assert opened(Images("test", JOB)) is None
