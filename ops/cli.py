@@ -8,6 +8,7 @@ from confluent_kafka import KafkaException
 from branchline.kafka.errors import BranchlineError, ClusterUnreachable, ConfigError
 from branchline.ops.bench import bench
 from branchline.ops.bridge import bridge
+from branchline.ops.chaos.command import chaos
 from branchline.ops.consume import consume
 from branchline.ops.dead_letters import dead_letters
 from branchline.ops.demo import demo
@@ -102,5 +103,6 @@ for command in (
     demo,
     bench,
     simulate,
+    chaos,
 ):
     main.add_command(command)
