@@ -5,6 +5,7 @@ a job is remembered, so that none is left at the end, whoever has lost its paren
 """
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -100,7 +101,8 @@ class Job:
 
     def stop(self) -> None:
         """SIGTERM, and by force past a deadline; nothing that it ever started is left."""
-        self.family()
+        for each in self.family():
+            each.signal(signal.SIGCONT)
         if self._process is not None:
             self._process.stop()
         for each in self.seen:
@@ -113,6 +115,8 @@ def environment(home: Path, folder: Path) -> dict[str, str]:
     spark = folder / "spark"
     spark.mkdir(exist_ok=True)
     return {
+        # A JVM here lives for a minute: the optimising compiler would only take its time away.
+        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1",
         **kept,
         HOME_VARIABLE: str(home),
         "BRANCHLINE_IMAGES": str(folder / "images"),

@@ -86,9 +86,14 @@ class Nodes:
 
     def heal(self) -> None:
         """Undo whatever was done to them."""
+        self.release()
+        for node in self.all:
+            node.kafka.start()
+
+    def release(self) -> None:
+        """Let those go on that are stopped, and everything pass."""
         for node in self.all:
             node.go_on()
-            node.kafka.start()
             node.proxy.heal()
 
     def leader(self, topic: str, partition: int = 0) -> Node | None:

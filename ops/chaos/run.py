@@ -96,13 +96,18 @@ class Run:
                 return
             self.feed.check()
             self._strike(fault)
-            if number % FAULTS_PER_SETTLE == 0:
-                self.settle()
+            if number % FAULTS_PER_SETTLE == 0 and not self._settles():
+                return
 
-    def settle(self) -> None:
-        """Pause the feed until everything is handled, and all that was delivered is read."""
+    def _settles(self) -> bool:
+        """Pause the feed until everything is handled and what was delivered is read; whether that is so."""
         with self.feed.paused():
-            self.observer.settle()
+            try:
+                self.observer.settle()
+            except BranchlineError as error:
+                self.world.wrong.append(str(error))
+                return False
+            return True
 
     def tend(self) -> None:
         """Start jobs again that have ended by themselves, as an operator would."""
@@ -189,10 +194,7 @@ class Run:
         self.feed.end()
         self.feed.check()
         self.world.heal()
-        try:
-            self.observer.settle()
-        except BranchlineError as error:
-            self.world.wrong.append(str(error))
+        if not self._settles():
             # What is there is judged all the same.
             self.observer.hear()
             self.observer.take()

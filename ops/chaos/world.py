@@ -140,4 +140,6 @@ def make_world(
     )
     # Eager: every change of a subscription is soon one of the tree.
     trees = job("optimizer", "--threshold", "0.05", "--limit", "1s") if optimizer else None
+    # Before the jobs are ended: without Kafka they would take their time.
+    stack.callback(kafka.release)
     return World(kafka, router, trees)

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 from waiting import wait_until
 
+from branchline.kafka.kraft import Detour, Ports, Seat, server_properties
 from branchline.ops.chaos.faults import KINDS, Fault, kinds_for
 from branchline.ops.chaos.ports import lasting_ports
 from branchline.ops.chaos.processes import family, find
@@ -94,6 +95,19 @@ def test_a_cut_proxy_ends_connections_and_refuses_new_ones(proxy: Proxy) -> None
         with connect(proxy) as again:
             again.sendall(b"b")
             assert again.recv(100) == b"bb"
+
+
+def test_three_nodes_keep_every_record_thrice(tmp_path: Path) -> None:
+    """Each node knows all voters, two copies are enough to go on, and jobs are sent to the proxy."""
+    seat = Seat(2, {1: 101, 2: 102, 3: 103}, "an-id")
+    told = server_properties(tmp_path, Ports(202, 102), seat, Detour(302, 402))
+    assert told["node.id"] == "2"
+    assert told["controller.quorum.voters"] == "1@127.0.0.1:101,2@127.0.0.1:102,3@127.0.0.1:103"
+    assert (told["default.replication.factor"], told["min.insync.replicas"]) == ("3", "2")
+    assert told["advertised.listeners"] == "CLIENT://127.0.0.1:202,DETOUR://127.0.0.1:402"
+    assert "DETOUR://127.0.0.1:302" in told["listeners"]
+    alone = server_properties(tmp_path, Ports(202, 102))
+    assert (alone["node.id"], alone["min.insync.replicas"]) == ("1", "1")
 
 
 WRITER = """
