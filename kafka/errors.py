@@ -16,10 +16,14 @@
     ├── RequestRefused          the home broker refused a request; carries its answer
     ├── WaitExpired             what was waited for did not come before the deadline
     ├── CheckpointDiffers       a checkpoint does not belong to the job as it is set now
-    │   └── MarkDiffers         nor do the marks of a bridge, to the cluster that it reads
+    │   ├── MarkDiffers         nor do the marks of a bridge, to the cluster that it reads
+    │   ├── CheckpointOlder     batches were written that the checkpoint does not know of
+    │   ├── CheckpointLost      batches were written, and this checkpoint is a new one
+    │   └── MarkersGone         it is not recorded which batches were written
     ├── OffsetsGone             records that were not read yet are there no more
     ├── JobRunning              a job runs that must not
     ├── JobFailed               a job ended and cannot go on
+    ├── JobFenced               another copy of the same job has taken over
     ├── BridgeFenced            another copy of the same bridge has taken over
     └── SourceGap               what a bridge had still to carry is gone
 
@@ -119,6 +123,18 @@ class MarkDiffers(CheckpointDiffers):
     code = "mark-differs"
 
 
+class CheckpointOlder(CheckpointDiffers):
+    code = "checkpoint-older"
+
+
+class CheckpointLost(CheckpointDiffers):
+    code = "checkpoint-lost"
+
+
+class MarkersGone(CheckpointDiffers):
+    code = "markers-gone"
+
+
 class OffsetsGone(BranchlineError):
     code = "offsets-gone"
 
@@ -129,6 +145,10 @@ class JobRunning(BranchlineError):
 
 class JobFailed(BranchlineError):
     code = "job-failed"
+
+
+class JobFenced(BranchlineError):
+    code = "job-fenced"
 
 
 class BridgeFenced(BranchlineError):

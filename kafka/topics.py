@@ -65,6 +65,11 @@ OUT = TopicKind("out.<subscriber>", "the events that matched, as published", 1, 
 DEAD_LETTERS = TopicKind("dead-letters", "what could not be used, and what is still owed", 1, 30 * DAY_MS)
 POSITIONS = TopicKind("positions", "how far each router job has read, for a rebuild")
 STATS = TopicKind("stats", "what the jobs did, batch by batch", 1, DAY_MS)
+MARKERS = TopicKind(
+    "markers.<job>",
+    "markers: for each shard of a router job the last batch that was written exactly once",
+    segment_bytes=4 * 1024 * 1024,
+)
 BRIDGE = TopicKind(
     "bridge.<cluster>",
     "marks: how far the bridge from that cluster to this one has come",
@@ -73,7 +78,7 @@ BRIDGE = TopicKind(
 
 TOPIC_KINDS = (
     *(ENTRY, BROKER, LINK, CONTROL, ACKS, FILTERS, RT_UPDATES, OUT, DEAD_LETTERS, POSITIONS, STATS),
-    BRIDGE,
+    *(MARKERS, BRIDGE),
 )
 
 
@@ -131,6 +136,9 @@ class Topics:
     @property
     def stats(self) -> str:
         return f"{self._prefix}stats"
+
+    def markers(self, job: str) -> str:
+        return f"{self._prefix}markers.{job}"
 
     def bridge(self, cluster: str) -> str:
         return f"{self._prefix}bridge.{cluster}"

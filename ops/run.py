@@ -28,6 +28,7 @@ from branchline.ops.settings import (
     BROKER,
     CHECKPOINT,
     CLUSTER,
+    DELIVERY,
     MASTER,
     MAX_EVENTS,
     MAX_SUBSCRIPTIONS,
@@ -61,6 +62,7 @@ def job_options(command: Any) -> Any:
     for setting, kind in (
         (MASTER, None),
         (CHECKPOINT, None),
+        (DELIVERY, click.Choice(["at-least-once", "exactly-once"])),
         (PARTS, int),
         (REMOVE_AFTER, duration_ms),
         (OUT_RETENTION, duration_ms),
@@ -170,6 +172,7 @@ def router(
       branchline router --bootstrap localhost:9092 --shards 4 --checkpoint /var/lib/branchline
       branchline router --broker dublin --broker virginia --topology overlay.toml
       branchline router --broker lisbon --join
+      branchline router --delivery exactly-once
     """
     report = reporter(as_json)
     home = Home.default()
@@ -318,11 +321,12 @@ def _config(
     remove_topics_after: int | None,
     checkpoint: str | None,
     parts: int,
+    delivery: str,
     join: bool = False,
 ) -> "RouterConfig":
     """What the job is told, but for the cluster: what is wrong is refused before anything is started."""
     from branchline.streaming.out_topics import OutTopics
-    from branchline.streaming.router import RouterConfig
+    from branchline.streaming.router import Delivery, RouterConfig
 
     make_topics(namespace)
     return RouterConfig(
@@ -338,6 +342,7 @@ def _config(
         join,
         max_subscriptions,
         OutTopics(out_partitions, out_replication, out_retention, remove_topics_after),
+        Delivery(delivery),
     )
 
 

@@ -69,6 +69,13 @@ REMOVE_AFTER = Setting(
     "BRANCHLINE_REMOVE_TOPICS_AFTER",
     "Remove a subscriber's topic so long after its last subscription has ended: 1h, 30d. Default: never.",
 )
+DELIVERY = Setting(
+    "--delivery",
+    "BRANCHLINE_DELIVERY",
+    "How often a record comes: at-least-once (repeats have their id), or exactly-once, for readers of "
+    "committed records.",
+    "at-least-once",
+)
 CHECKPOINT = Setting(
     "--checkpoint", "BRANCHLINE_CHECKPOINT", "Where the router keeps its state. Default: in the home folder."
 )
@@ -100,6 +107,7 @@ SETTINGS = (
     OUT_REPLICATION,
     OUT_RETENTION,
     REMOVE_AFTER,
+    DELIVERY,
     CHECKPOINT,
     PARTS,
     THRESHOLD,

@@ -45,6 +45,8 @@ class Made:
     """In a rebuilt one: where to read from at first."""
     seed: str | None = None
     """In a rebuilt one: the file beside this one with the state that it begins with."""
+    once_since: int | None = None
+    """The first batch that is written exactly once; None if batches are written at least once."""
     join: bool = field(default=False, compare=False)
     """Whether they wait to be told of one. Not in the file: there it shows in the topology."""
 
@@ -55,7 +57,7 @@ class Made:
         }
         topology = None if self.topology is None else topology_fields(self.topology)
         fields |= {"brokers": list(self.brokers), "topology": topology}
-        more = {"starts": self.starts, "seed": self.seed}
+        more = {"starts": self.starts, "seed": self.seed, "once_since": self.once_since}
         return json.dumps(fields | {name: value for name, value in more.items() if value is not None})
 
 
@@ -75,6 +77,7 @@ def load(text: str) -> Made:
         fields.get("layout", UNSAID_LAYOUT),
         fields.get("starts"),
         fields.get("seed"),
+        fields.get("once_since"),
     )
 
 
@@ -118,7 +121,7 @@ def go_on(ours: Made, theirs: Made, checkpoint: str) -> Made:
             f"the checkpoint {checkpoint} began with a topology of its own, and does not wait for one",
             hint=f"start it without --join; or {anew(checkpoint)}",
         )
-    kept = {name: getattr(theirs, name) for name in ("topology", "layout", "starts", "seed")}
+    kept = {name: getattr(theirs, name) for name in ("topology", "layout", "starts", "seed", "once_since")}
     return replace(ours, **kept)
 
 

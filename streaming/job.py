@@ -10,10 +10,11 @@ from confluent_kafka import KafkaException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from branchline.kafka.errors import BranchlineError, CheckpointDiffers, OffsetsGone
+from branchline.kafka.errors import BranchlineError, CheckpointDiffers, JobFenced, OffsetsGone
 from branchline.kafka.messages import encode_tick
 from branchline.kafka.rebuilding import bounds_of, encode_positions
 from branchline.kafka.trees import ask_snapshot, write_tick
+from branchline.streaming import once
 from branchline.streaming.backlog import Backlog
 from branchline.streaming.checkpoint import layout_differs
 from branchline.streaming.log import LayoutDiffers
@@ -118,6 +119,12 @@ class RouterJob(SupervisedJob):
     def _refused(self, failure: str) -> BranchlineError | None:
         if LayoutDiffers.MARK in failure:
             return layout_differs(self._checkpoint)
+        if once.JobFenced.MARK in failure:
+            return JobFenced(
+                "another copy of this job has written since it started; this one stops, so that nothing is "
+                "written twice",
+                hint="end one of them: a checkpoint, and a copy of it, is for one job at a time",
+            )
         if any(words in failure for words in DATA_LOSS):
             return OffsetsGone(
                 f"records that were not read yet are gone: {summary(Exception(failure))}",

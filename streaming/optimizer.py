@@ -25,9 +25,10 @@ from branchline.routing.prefix import telling
 from branchline.routing.prefix.optimizer import Settings
 from branchline.streaming.files import read_text, write_text
 from branchline.streaming.router import MAX_PARTS
-from branchline.streaming.sink import FLUSH_TIMEOUT_S, SUMMARY, SinkFailed
+from branchline.streaming.sink import SUMMARY
 from branchline.streaming.source import SOURCE_OPTIONS, shard_labels
 from branchline.streaming.trees import OUTPUT, OptimizerOperator
+from branchline.streaming.writing import FLUSH_TIMEOUT_S, SinkFailed
 
 MAX_CHANGES_PER_BATCH = 20_000
 LOOK_EVERY = "500 milliseconds"

@@ -6,7 +6,8 @@ and a sink that runs in the operator's own stage and writes to Kafka from the ex
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -23,14 +24,26 @@ from branchline.routing.overlay.topology import Topology, fault
 from branchline.routing.shard import Job
 from branchline.streaming import checkpoint, state
 from branchline.streaming.columns import OUTPUT
+from branchline.streaming.failpoints import reach
 from branchline.streaming.files import SparkFolder, read_text, write_text
 from branchline.streaming.operator import RouterOperator
 from branchline.streaming.out_topics import OutTopics, begin_generation, generation
+from branchline.streaming.runs import begin_run, last_batch
 from branchline.streaming.sink import SUMMARY, sink
 from branchline.streaming.source import read_input, shard_labels, starting_offsets
 
 MAX_SHARDS = 256
 MAX_PARTS = 64
+
+
+class Delivery(StrEnum):
+    """How often a record comes to its topic."""
+
+    AT_LEAST_ONCE = "at-least-once"
+    """Repeats, after a failure, have the id of what they repeat."""
+    EXACTLY_ONCE = "exactly-once"
+    """For whoever reads committed records only."""
+
 
 BatchObserver = Callable[[int, list[dict[str, Any]]], None]
 """Called on the driver after each batch with its number and what each shard counted and knows."""
@@ -59,6 +72,7 @@ class RouterConfig:
     max_subscriptions: int = SUBSCRIPTIONS_PER_SUBSCRIBER
     """How many a subscriber may have."""
     out: OutTopics = field(default_factory=OutTopics)
+    delivery: Delivery = Delivery.AT_LEAST_ONCE
 
     def __post_init__(self) -> None:
         for broker in self.brokers:
@@ -118,7 +132,21 @@ def start_router(
     """Start the query. With `until_caught_up` it ends by itself when it has handled what is there now."""
     topics = Topics(config.namespace)
     ensure_topics(config.cluster, topics.of_brokers(config.brokers))
-    made = _made_for(spark, config)
+    folder = SparkFolder(spark, config.checkpoint)
+    made = _made_for(spark, config, folder)
+    run = (
+        None
+        if made.once_since is None
+        else begin_run(
+            config.cluster,
+            folder,
+            topics.markers(config.name),
+            config.shards,
+            made.once_since,
+            made.seed is not None,
+            config.checkpoint,
+        )
+    )
     ensure_topics(config.cluster, _neighbours_topics(topics, config.brokers, made.topology))
     job = Job(
         config.brokers,
@@ -155,13 +183,17 @@ def start_router(
     )
 
     def run_batch(frame: DataFrame, batch: int) -> None:
-        write = sink(config.cluster, config.namespace, config.out, generation())
+        turn = None if run is None else run.turn(batch)
+        write = sink(config.cluster, config.namespace, config.out, generation(), turn)
         # One action only: a second one would run the operator again.
         summaries = [json.loads(row["summary"]) for row in frame.mapInArrow(write, SUMMARY).collect()]
-        if any(summary["removed"] for summary in summaries):
+        if run is not None:
+            run.note(summaries)
+        if any(summary["told"]["removed"] for summary in summaries):
             begin_generation()
         if observe is not None:
-            observe(batch, summaries)
+            observe(batch, [counts | each["told"] for each in summaries for counts in each["counts"]])
+        reach("router.after-batch")
 
     writer = (
         decided.writeStream.queryName(f"{config.namespace}.router.{config.name}")
@@ -183,7 +215,7 @@ def _neighbours_topics(
     return {topic: kind for each in neighbours for topic, kind in topics.of_neighbour(each).items()}
 
 
-def _made_for(spark: SparkSession, config: RouterConfig) -> checkpoint.Made:
+def _made_for(spark: SparkSession, config: RouterConfig, folder: SparkFolder) -> checkpoint.Made:
     """What the checkpoint is for, from now on. Refuses one that was made for something else."""
     ours = checkpoint.Made(
         config.namespace,
@@ -201,6 +233,11 @@ def _made_for(spark: SparkSession, config: RouterConfig) -> checkpoint.Made:
         if found is None
         else checkpoint.go_on(ours, checkpoint.load(found), config.checkpoint)
     )
+    if config.delivery is Delivery.AT_LEAST_ONCE:
+        made = replace(made, once_since=None)
+    elif made.once_since is None:
+        # A batch that was begun before is run again, and may repeat what it wrote then.
+        made = replace(made, once_since=last_batch(folder, "offsets") + 1)
     if found is None and made.topology is not None:
         # Before the checkpoint is there: a start that fails in between does it again.
         record_first(config.cluster, Topics(config.namespace), made.topology)

@@ -1,65 +1,33 @@
 """The router's sink: writes a shard's output rows to Kafka from the executor that made them.
 
-At least once. Rows come in the order of `dispatch`: topics that go, topics that come, then records, then
-acks, which are written only when Kafka has confirmed everything before them. A record that its topic refuses
-goes to dead letters with what is still owed, and stops nothing. Anything else that fails, fails the batch,
-and Spark runs it again with the same input: repeats carry the same id.
+Rows come in the order of `dispatch`: topics that go, topics that come, then records, then acks. A record that
+its topic refuses goes to dead letters with what is still owed, and stops nothing. Anything else that fails,
+fails the batch, and Spark runs it again with the same input.
+
+Here is the writer that delivers at least once: acks are written only when Kafka has confirmed everything
+before them, and repeats carry the same id. `once.py` has the one that delivers exactly once.
 """
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from pyspark import TaskContext
 
-from branchline.kafka import headers as bl
-from branchline.kafka.admin import create_topics, remove_topics
 from branchline.kafka.cluster import Cluster
-from branchline.kafka.dead_letters import encode_dead_letter, owed_to, owed_to_scope
 from branchline.kafka.dispatch import Step
-from branchline.kafka.record import Headers, Place, Record
-from branchline.kafka.topics import BROKER, OUT, Topics
-from branchline.routing.codes import Code, Rejection
-from branchline.routing.prefix.header import decode
-from branchline.streaming.columns import COUNTS, NO_HEADERS, unpack_headers
+from branchline.kafka.topics import Topics
+from branchline.streaming.columns import COUNTS
+from branchline.streaming.once import OnceWriter, Turn
 from branchline.streaming.out_topics import OutTopics
+from branchline.streaming.refusals import BATCH_REFUSALS, REFUSALS, Output, output
+from branchline.streaming.writing import FLUSH_TIMEOUT_S, PRODUCER_SETTINGS, SinkFailed, TopicsKept
 
 SUMMARY = "summary string"
 """The schema of what the sink tells the driver: one JSON object per shard."""
-
-FLUSH_TIMEOUT_S = 150.0
-"""Longer than librdkafka's own limit for a message, so that its verdict always comes first."""
-
-PRODUCER_SETTINGS: dict[str, Any] = {
-    "linger_ms": 5,
-    "message_timeout_ms": 120_000,
-    "queue_buffering_max_messages": 200_000,
-    # What fits is for the topic to say, not for the client: an event grows by our headers.
-    "message_max_bytes": 2_000_000,
-    # Only failures call back into Python.
-    "delivery_report_only_error": True,
-}
-
-BATCH_REFUSALS = {
-    KafkaError.MSG_SIZE_TOO_LARGE,
-    KafkaError.INVALID_MSG,
-    KafkaError.INVALID_RECORD,
-    KafkaError.INVALID_TIMESTAMP,
-    KafkaError.RECORD_LIST_TOO_LARGE,
-}
-"""Errors that one record may bring upon its whole batch: each is tried alone before it is given up."""
-
-REFUSALS = BATCH_REFUSALS | {
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError.POLICY_VIOLATION,
-    KafkaError.UNKNOWN_TOPIC_OR_PART,
-    KafkaError._UNKNOWN_TOPIC,
-    KafkaError._UNKNOWN_PARTITION,
-}
-"""Errors that are about one record or one topic and would come again: the record is diverted."""
 
 _producers: dict[Cluster, Producer] = {}
 """One producer per worker process and cluster: connecting costs more than a batch."""
@@ -72,125 +40,148 @@ _alone: dict[Cluster, set[str]] = {}
 nobody else's and order is kept. Before that first time it may not be: what followed was written already."""
 
 
-class SinkFailed(Exception):
-    """Kafka did not confirm what a batch wrote; the batch must run again."""
+class Writer(Protocol):
+    """Writes one partition's rows within one batch."""
+
+    def take(self, step: int, record: Output) -> None:
+        """The next row; the record of a step about a topic has its name alone."""
+        ...
+
+    def finish(self) -> None:
+        """Return when Kafka has confirmed everything."""
+        ...
+
+    def told(self) -> dict[str, Any]:
+        """What only the sink can count."""
+        ...
 
 
 def sink(
-    cluster: Cluster, namespace: str, out: OutTopics | None = None, generation: int = 0
+    cluster: Cluster,
+    namespace: str,
+    out: OutTopics | None = None,
+    generation: int = 0,
+    turn: Turn | None = None,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for `mapInArrow`: writes all rows of a partition, and yields one summary per shard."""
+    """The function for `mapInArrow`: writes all rows of a partition, and yields one summary per shard.
+
+    With a turn everything is written exactly once, otherwise at least once.
+    """
     settings = out or OutTopics()
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        writer = _Writer(cluster, Topics(namespace), settings, generation)
-        for batch in batches:
-            writer.write(batch)
-        writer.settle()
+        topics = Topics(namespace)
+        context = TaskContext.get()
+        # The operator's own state partition, whatever number the core gives the shard.
+        shard = 0 if context is None else context.partitionId()
+        writer: Writer
+        if turn is None:
+            writer = AtLeastOnceWriter(cluster, topics, settings, generation)
+        else:
+            writer = OnceWriter(cluster, topics, settings, turn, shard)
+        counts = [json.loads(value) for value in write_rows(writer, batches)]
         # Told only now: the driver's statistics must not run ahead of Kafka.
+        summary = {"shard": shard, "told": writer.told(), "counts": counts}
         yield pa.RecordBatch.from_pydict(
-            {"summary": [json.dumps({**counts, **writer.told}) for counts in writer.counts]},
-            schema=pa.schema([("summary", pa.string())]),
+            {"summary": [json.dumps(summary)]}, schema=pa.schema([("summary", pa.string())])
         )
 
     return write
 
 
-@dataclass(frozen=True, slots=True)
-class _Refusal:
-    """A delivery, or a copy for a neighbour, that its topic did not take, and why."""
+def write_rows(writer: Writer, batches: Iterator[pa.RecordBatch]) -> list[bytes]:
+    """Hand all rows to the writer; what is for the driver alone is returned."""
+    counts: list[bytes] = []
+    for batch in batches:
+        columns = (batch.column(index).to_pylist() for index in range(batch.num_columns))
+        for step, topic, key, value, headers, delivery in zip(*columns, strict=True):
+            if step == COUNTS:
+                counts.append(value)
+            elif step in (Step.REMOVE, Step.CREATE):
+                writer.take(step, Output(topic, None, None, (), None))
+            else:
+                writer.take(step, output(topic, key, value, headers, delivery))
+    writer.finish()
+    return counts
 
-    topic: str
-    key: bytes | None
-    value: bytes | None
-    headers: Headers
-    delivery: str | None
-    """The delivery's id; None for a copy."""
-    code: int | None
-    reason: str
 
-
-class _Writer:
-    """Writes one partition's rows within one batch."""
+class AtLeastOnceWriter:
+    """Writes as rows come, with a producer that the worker process keeps."""
 
     def __init__(self, cluster: Cluster, topics: Topics, out: OutTopics, generation: int) -> None:
         self._cluster = cluster
         self._topics = topics
-        self._out = out
+        self._kept = TopicsKept(cluster, topics, out)
         self._producer = _producer(cluster, generation)
         self._alone = _alone.setdefault(cluster, set())
         self._to_remove: list[str] = []
         self._to_create: list[str] = []
-        self._no_topic: dict[str, str] = {}
-        self._refused: list[_Refusal] = []
+        self._refused: list[tuple[Output, int | None, str]] = []
         self._failure: str | None = None
         self._acking = False
-        self.counts: list[dict[str, Any]] = []
-        self.told = {"diverted": 0, "removed": 0, "not_removed": 0}
+        self._diverted = 0
+
+    def told(self) -> dict[str, Any]:
         """What only the sink can count."""
+        return {"diverted": self._diverted, **self._kept.told}
 
-    def write(self, batch: pa.RecordBatch) -> None:
-        columns = (batch.column(index).to_pylist() for index in range(batch.num_columns))
-        for step, topic, key, value, headers, delivery in zip(*columns, strict=True):
-            if step == COUNTS:
-                self.counts.append(json.loads(value))
-            elif step == Step.REMOVE:
-                self._to_remove.append(topic)
-            elif step == Step.CREATE:
-                self._to_create.append(topic)
-            else:
-                self._settle_topics()
-                if step == Step.ACK and not self._acking:
-                    self.settle()
-                    self._acking = True
-                self._write(topic, key, value, _headers(headers, delivery), delivery)
+    def take(self, step: int, record: Output) -> None:
+        """The next row."""
+        if step == Step.REMOVE:
+            self._to_remove.append(record.topic)
+        elif step == Step.CREATE:
+            self._to_create.append(record.topic)
+        else:
+            self._settle_topics()
+            if step == Step.ACK and not self._acking:
+                self.finish()
+                self._acking = True
+            self._write(record)
 
-    def settle(self) -> None:
+    def finish(self) -> None:
         """Return when Kafka has confirmed everything so far, refused records in dead letters."""
         self._settle_topics()
         self._flush()
         refused, self._refused = self._refused, []
-        for refusal in refused:
-            self._try_alone(refusal)
+        for record, code, reason in refused:
+            self._try_alone(record, code, reason)
         if refused:
             self._flush()
 
-    def _try_alone(self, refusal: _Refusal) -> None:
+    def _settle_topics(self) -> None:
+        if self._to_remove or self._to_create:
+            self._kept.settle(self._to_remove, self._to_create)
+            self._to_remove, self._to_create = [], []
+
+    def _try_alone(self, record: Output, code: int | None, reason: str) -> None:
         """Write a refused record by itself: Kafka refuses whole batches for one record in them."""
-        if refusal.code in BATCH_REFUSALS:
-            self._alone.add(refusal.topic)
-            record = (refusal.topic, refusal.key, refusal.value, refusal.headers)
-            self._produce(*record, partial(self._report, *record, refusal.delivery))
+        if code in BATCH_REFUSALS:
+            self._alone.add(record.topic)
+            self._produce(record, partial(self._report, record))
             self._flush()
             if not self._refused:
                 return
-            refusal = self._refused.pop()
-        self._divert(refusal)
+            _, _, reason = self._refused.pop()
+        letter = record.dead_letter(reason)
+        self._produce(Output(self._topics.dead_letters, *letter, None), self._report_fatal)
+        self._diverted += 1
 
-    def _write(
-        self, topic: str, key: bytes | None, value: bytes | None, headers: Headers, delivery: str | None
-    ) -> None:
-        record = (topic, key, value, headers)
-        if delivery is None and self._topics.kind(topic) is not BROKER:
-            self._produce(*record, self._report_fatal)
-        elif topic in self._no_topic:
-            self._refused.append(_Refusal(*record, delivery, None, self._no_topic[topic]))
+    def _write(self, record: Output) -> None:
+        if not record.may_be_refused(self._topics):
+            self._produce(record, self._report_fatal)
+        elif record.topic in self._kept.missing:
+            self._refused.append((record, None, self._kept.missing[record.topic]))
         else:
-            self._produce(*record, partial(self._report, *record, delivery))
-            if topic in self._alone:
+            self._produce(record, partial(self._report, record))
+            if record.topic in self._alone:
                 self._flush()
 
-    def _produce(
-        self,
-        topic: str,
-        key: bytes | None,
-        value: bytes | None,
-        headers: Headers,
-        report: Callable[[KafkaError | None, Message | None], None],
-    ) -> None:
+    def _produce(self, record: Output, report: Callable[[KafkaError | None, Message | None], None]) -> None:
         while True:
             try:
-                self._producer.produce(topic, value, key, headers=list(headers), on_delivery=report)
+                self._producer.produce(
+                    record.topic, record.value, record.key, headers=list(record.headers), on_delivery=report
+                )
                 self._producer.poll(0)
                 return
             except BufferError:
@@ -200,34 +191,17 @@ class _Writer:
                 report(error.args[0], None)
                 return
 
-    def _report(
-        self,
-        topic: str,
-        key: bytes | None,
-        value: bytes | None,
-        headers: Headers,
-        delivery: str | None,
-        error: KafkaError | None,
-        message: Message | None,
-    ) -> None:
+    def _report(self, record: Output, error: KafkaError | None, message: Message | None) -> None:
         if error is None:
             return
         if error.code() in REFUSALS:
-            self._refused.append(_Refusal(topic, key, value, headers, delivery, error.code(), error.str()))
+            self._refused.append((record, error.code(), error.str()))
         else:
-            self._failure = f"{topic}: {error.str()}"
+            self._failure = f"{record.topic}: {error.str()}"
 
     def _report_fatal(self, error: KafkaError | None, message: Message | None) -> None:
         if error is not None:
             self._failure = f"{message.topic() if message else 'a record'}: {error.str()}"
-
-    def _divert(self, refusal: _Refusal) -> None:
-        origin, owed = _owed(refusal)
-        rejection = Rejection(Code.OUTPUT_REFUSED, f"{refusal.topic} refused the record: {refusal.reason}")
-        record = Record(origin, refusal.key, refusal.value, refusal.headers)
-        letter = encode_dead_letter(record, rejection, owed)
-        self._produce(self._topics.dead_letters, *letter, self._report_fatal)
-        self.told["diverted"] += 1
 
     def _flush(self) -> None:
         left = self._producer.flush(FLUSH_TIMEOUT_S)
@@ -238,37 +212,6 @@ class _Writer:
             _producers.pop(self._cluster, None)
             self._producer.purge()
             raise SinkFailed(f"Kafka did not take the batch: {self._failure}")
-
-    def _settle_topics(self) -> None:
-        if self._to_remove:
-            failed = remove_topics(self._cluster, self._to_remove)
-            self.told["not_removed"] += len(failed)
-            self.told["removed"] += len(self._to_remove) - len(failed)
-            self._to_remove = []
-        if self._to_create:
-            kinds = {topic: self._topics.kind(topic) or OUT for topic in self._to_create}
-            wanted = {topic: self._out.kind() if kind is OUT else kind for topic, kind in kinds.items()}
-            self._to_create = []
-            removes = self._out.remove_after_ms is not None
-            self._no_topic |= create_topics(self._cluster, wanted, removed_lately=removes)
-
-
-def _owed(refusal: _Refusal) -> tuple[Place, str]:
-    """Where the event of a refused record was published, and to whom it is still owed."""
-    if refusal.delivery is not None:
-        found = bl.read_delivery_id(refusal.delivery)
-        assert found is not None, "our own ids read back"
-        return found[0], owed_to(found[1])
-    origin = bl.read_place(bl.text(refusal.headers, bl.ORIGIN) or "")
-    (prefix,) = bl.values(refusal.headers, bl.PREFIX)
-    header = decode(prefix or b"")
-    assert origin is not None and header is not None, "our own copies read back"
-    return origin, owed_to_scope(header.scope)
-
-
-def _headers(cell: str, delivery: str | None) -> Headers:
-    headers = () if cell == NO_HEADERS else unpack_headers(cell)
-    return headers if delivery is None else (*headers, (bl.ID, delivery.encode()))
 
 
 def _producer(cluster: Cluster, generation: int) -> Producer:

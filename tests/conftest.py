@@ -109,7 +109,15 @@ def namespace() -> str:
 
 
 @pytest.fixture(scope="session")
-def spark(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def failpoints(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Let failpoints be armed, in this process and in all workers."""
+    from branchline.streaming.failpoints import FOLDER
+
+    os.environ[FOLDER] = str(tmp_path_factory.mktemp("failpoints"))
+
+
+@pytest.fixture(scope="session")
+def spark(jars: Jars, failpoints: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from branchline.streaming.images import FOLDER
     from branchline.streaming.session import create_session, stop_session
 
@@ -121,32 +129,29 @@ def spark(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spar
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # Those that need no Java first: while they run, the machine below starts on the other core.
-    items.sort(key=lambda item: any(item.get_closest_marker(name) for name in ("kafka", "spark", "slow")))
+    """Put what shares the Spark session into one group, and what else starts processes into another.
+
+    `make test` runs each group in one process, the two side by side, and all other tests where there is room.
+    """
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+        elif any(item.get_closest_marker(name) for name in ("kafka", "spark", "slow")):
+            item.add_marker(pytest.mark.xdist_group("processes"))
 
 
-_machine: Machine | None = None
-
-
-def pytest_collection_finish(session: pytest.Session) -> None:
-    global _machine
-    wanted = any("up" in getattr(item, "fixturenames", ()) for item in session.items)
-    if wanted and not session.config.option.collectonly:
-        ensure_jars(Home.default(), print)
-        _machine = Machine(linked_home(Path(tempfile.mkdtemp(prefix="branchline-test-")) / "home"))
-        _machine.start()
-
-
-def pytest_sessionfinish() -> None:
-    if _machine is not None:
-        _machine.end()
-        shutil.rmtree(_machine.home.root.parent)
+@pytest.fixture(scope="session")
+def _machine(jars: Jars) -> Iterator[Machine]:
+    folder = Path(tempfile.mkdtemp(prefix="branchline-test-"))
+    machine = Machine(linked_home(folder / "home"))
+    yield machine
+    machine.end()
+    shutil.rmtree(folder)
 
 
 @pytest.fixture
-def up() -> Machine:
+def up(_machine: Machine) -> Machine:
     """A running `branchline up`. A test that ends it leaves it ended; the next one starts it again."""
-    assert _machine is not None
     _machine.start()
     _machine.await_router()
     return _machine

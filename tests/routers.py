@@ -24,7 +24,7 @@ from branchline.routing.control import Operation, Request, Status
 from branchline.routing.limits import SUBSCRIPTIONS_PER_SUBSCRIBER
 from branchline.routing.overlay.topology import Topology
 from branchline.streaming.out_topics import OutTopics
-from branchline.streaming.router import RouterConfig, start_router
+from branchline.streaming.router import Delivery, RouterConfig, start_router
 from branchline.streaming.supervising import SupervisedJob
 
 
@@ -43,6 +43,7 @@ class Site:
     max_subscriptions: int = SUBSCRIPTIONS_PER_SUBSCRIBER
     out: OutTopics = field(default_factory=OutTopics)
     cluster_name: str = "main"
+    delivery: Delivery = Delivery.AT_LEAST_ONCE
     query: StreamingQuery | None = None
     counts: list[dict[str, Any]] = field(default_factory=list)
     """What every shard counted in every batch."""
@@ -64,6 +65,7 @@ class Site:
             max_subscriptions=self.max_subscriptions,
             out=self.out,
             cluster_name=self.cluster_name,
+            delivery=self.delivery,
         )
 
     def start(self) -> None:

@@ -14,7 +14,7 @@ from branchline.kafka.messages import encode_proposal, encode_request
 from branchline.kafka.record import Place, Record
 from branchline.kafka.topics import Topics
 from branchline.ops.chaos.reading import read_all
-from branchline.routing.checking import check
+from branchline.routing.checking import Repeats, check
 from branchline.routing.control import Identity, Operation, Request, Status
 from branchline.routing.history import (
     Acked,
@@ -160,6 +160,6 @@ class Observer:
             assert subscriber is not None, "they were asked for by their names"
             self.history.append(Read(subscriber, json.loads(record.value or b"")["n"]))
 
-    def verdict(self) -> Verdict:
-        """What the checker says of all that was settled, with repeats allowed."""
-        return check(self.history, repeats="allowed")
+    def verdict(self, repeats: Repeats = "allowed") -> Verdict:
+        """What the checker says of all that was settled."""
+        return check(self.history, repeats)

@@ -30,6 +30,7 @@ def all_topics(topics: Topics, name: str) -> dict[str, tuple[TopicKind, str | No
         topics.dead_letters: (kinds.DEAD_LETTERS, None),
         topics.positions: (kinds.POSITIONS, None),
         topics.stats: (kinds.STATS, None),
+        topics.markers(name): (kinds.MARKERS, name),
         topics.bridge(name): (kinds.BRIDGE, name),
     }
 
@@ -132,11 +133,12 @@ def test_what_is_a_name(text: str) -> None:
 
 
 def test_what_a_router_needs_is_of_the_kinds_that_its_names_say() -> None:
-    """`of_broker` lists all topics but subscribers' and bridges', each of the kind that its name reads as."""
+    """`of_broker` lists all topics that a broker needs, each of the kind that its name reads as."""
     topics = Topics()
     needed = topics.of_broker("dublin")
     assert {topic: topics.kind(topic) for topic in needed} == needed
-    assert set(needed) == set(all_topics(topics, "dublin")) - {topics.out("dublin"), topics.bridge("dublin")}
+    of_others = {topics.out("dublin"), topics.markers("dublin"), topics.bridge("dublin")}
+    assert set(needed) == set(all_topics(topics, "dublin")) - of_others
     both = topics.of_brokers(("dublin", "virginia"))
     assert both == needed | topics.of_broker("virginia")
 
@@ -148,7 +150,7 @@ def test_updates_of_the_tree_have_a_partition_for_each_part() -> None:
 
 @pytest.mark.parametrize("kind", TOPIC_KINDS, ids=lambda kind: kind.name)
 def test_a_topic_is_kept_by_time_or_compacted(kind: TopicKind) -> None:
-    """`filters`, `positions` and marks are compacted; all else has a time after which it is dropped."""
-    config, compacted = kind.config(), kind in (kinds.FILTERS, kinds.POSITIONS, kinds.BRIDGE)
+    """`filters`, `positions`, markers and marks are compacted; all else is dropped after some time."""
+    config, compacted = kind.config(), kind in (kinds.FILTERS, kinds.POSITIONS, kinds.MARKERS, kinds.BRIDGE)
     assert config["cleanup.policy"] == ("compact" if compacted else "delete")
     assert ("retention.ms" in config) is not compacted

@@ -48,7 +48,7 @@ def written(cluster: Cluster, topics: Topics, generation: int, *steps: Step) -> 
     rows.append((COUNTS, None, None, b"{}", None, None))
     columns = dict(zip(OUTPUT.names, map(list, zip(*rows, strict=True)), strict=True))
     (told,) = sink(cluster, topics.namespace, OUT, generation)(iter([pa.RecordBatch.from_pydict(columns)]))
-    return dict(json.loads(told.column(0)[0].as_py()))
+    return dict(json.loads(told.column(0)[0].as_py())["told"])
 
 
 def refuses(producer: Producer, topic: str) -> bool:

@@ -1,112 +1,172 @@
-"""What the sink does with records that their topics refuse: no Kafka, no Spark, a producer of our own."""
+"""What both sinks do with records that their topics refuse. Kafka, but no Spark."""
 
+import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from branchline.kafka import headers as bl
+from branchline.kafka.admin import ensure_topics
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.dead_letters import DeadLetter, decode_dead_letter
 from branchline.kafka.dispatch import Step
-from branchline.kafka.record import Headers, Place, Record
-from branchline.kafka.topics import Topics
+from branchline.kafka.markers import ensure_markers, read_markers
+from branchline.kafka.reading import read_to_end
+from branchline.kafka.record import Headers, Place
+from branchline.kafka.topics import BROKER, DEAD_LETTERS, OUT, Topics
 from branchline.routing.codes import Code
 from branchline.routing.prefix.header import Header, encode
 from branchline.routing.prefix.trees import UNMATCHED
-from branchline.streaming import sink as module
+from branchline.streaming import once
+from branchline.streaming import sink as at_least_once
 from branchline.streaming.columns import OUTPUT, pack_headers
-from branchline.streaming.sink import SinkFailed, sink
+from branchline.streaming.once import OnceWriter, Turn
+from branchline.streaming.out_topics import OutTopics
+from branchline.streaming.sink import AtLeastOnceWriter, write_rows
+from branchline.streaming.writing import SinkFailed
 
-TOPICS = Topics()
-CLUSTER = Cluster("127.0.0.1:1")
-ORIGIN = Place(TOPICS.entry("main"), 0, 42, 1_700_000_000_000)
-COPY: Headers = (
-    ("trace", b"1"),
-    (bl.ORIGIN, str(ORIGIN).encode()),
-    (bl.PREFIX, encode(Header(UNMATCHED, 0b110, 1, 1))),
-)
+pytestmark = pytest.mark.kafka
+
+SMALL, LARGE = b"v", b"v" * 2_000
+LIMIT = 1_000
+
+Written = Callable[..., dict[str, Any]]
 
 
-class Picky:
-    """A producer whose cluster takes no record for one topic."""
+def origin(topics: Topics, offset: int = 42) -> Place:
+    return Place(topics.entry("main"), 0, offset, 1_700_000_000_000)
 
-    def __init__(self, refused: str) -> None:
-        self.refused = refused
-        self.taken: list[tuple[str, bytes | None, bytes | None, Headers]] = []
 
-    def produce(
-        self,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None,
-        headers: list[Any],
-        on_delivery: Callable[[Any, Any], None],
-    ) -> None:
-        if topic == self.refused:
-            on_delivery(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE), None)
-        else:
-            self.taken.append((topic, key, value, tuple(headers)))
-
-    def poll(self, _: float) -> int:
-        return 0
-
-    def flush(self, _: float) -> int:
-        return 0
-
-    def purge(self) -> None:
-        pass
-
-    def dead_letters(self) -> list[DeadLetter]:
-        records = [each for each in self.taken if each[0] == TOPICS.dead_letters]
-        return [
-            decode_dead_letter(Record(Place(topic, 0, 0, 0), key, value, headers))
-            for topic, key, value, headers in records
-        ]
+def copy(topics: Topics) -> Headers:
+    return (
+        ("trace", b"1"),
+        (bl.ORIGIN, str(origin(topics)).encode()),
+        (bl.PREFIX, encode(Header(UNMATCHED, 0b110, 1, 1))),
+    )
 
 
 @pytest.fixture
-def written(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Picky]]:
-    """Write rows with a producer that refuses a topic."""
-
-    def write(refused: str, *rows: tuple[Any, ...]) -> Picky:
-        producer = Picky(refused)
-        monkeypatch.setattr(module, "_producers", {CLUSTER: producer})
-        monkeypatch.setattr(module, "_alone", {})
-        columns = dict(zip(OUTPUT.names, map(list, zip(*rows, strict=True)), strict=True))
-        list(sink(CLUSTER, TOPICS.namespace)(iter([pa.RecordBatch.from_pydict(columns)])))
-        return producer
-
-    return write
-
-
-def row(topic: str, headers: Headers = (), delivery: str | None = None) -> tuple[Any, ...]:
-    return (int(Step.WRITE), topic, b"k", b"v", pack_headers(headers), delivery)
-
-
-def test_a_refused_copy_is_owed_to_its_scope(written: Callable[..., Picky]) -> None:
-    """The neighbour's topic does not take it: a dead letter for the homes behind it; the batch goes on."""
-    producer = written(
-        TOPICS.broker("second"), row(TOPICS.broker("second"), COPY), row(TOPICS.broker("third"), COPY)
+def topics(cluster: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch) -> Topics:
+    """A namespace with some topics, of which those that begin with `small` take no large records."""
+    soon = {"topic_metadata_propagation_max_ms": 300}
+    for module in (at_least_once, once):
+        monkeypatch.setattr(module, "PRODUCER_SETTINGS", {**module.PRODUCER_SETTINGS, **soon})
+    monkeypatch.setattr(at_least_once, "_producers", {})
+    monkeypatch.setattr(at_least_once, "_alone", {})
+    topics = Topics(namespace)
+    small = [topics.out("small"), topics.broker("small")]
+    ensure_topics(
+        cluster,
+        {
+            topics.dead_letters: DEAD_LETTERS,
+            topics.out("ann"): OUT,
+            topics.out("small"): OUT,
+            topics.broker("small"): BROKER,
+            topics.broker("third"): BROKER,
+        },
     )
-    (letter,) = producer.dead_letters()
-    assert (letter.code, letter.owed, letter.place) == (Code.OUTPUT_REFUSED, "scope:6", ORIGIN)
-    assert (letter.record.key, letter.record.value, letter.record.headers) == (b"k", b"v", (("trace", b"1"),))
-    assert [each[0] for each in producer.taken] == [TOPICS.broker("third"), TOPICS.dead_letters]
+    admin = cluster.admin()
+    entry = ConfigEntry("max.message.bytes", str(LIMIT), incremental_operation=AlterConfigOpType.SET)
+    resources = [ConfigResource(ResourceType.TOPIC, name, incremental_configs=[entry]) for name in small]
+    for future in admin.incremental_alter_configs(resources).values():
+        future.result()
+    return topics
 
 
-def test_a_refused_delivery_is_owed_to_its_subscriber(written: Callable[..., Picky]) -> None:
-    """As before: the id says to whom, and where the event was published."""
-    delivery = bl.delivery_id(ORIGIN, "alice")
-    producer = written(TOPICS.out("alice"), row(TOPICS.out("alice"), (("trace", b"1"),), delivery))
-    (letter,) = producer.dead_letters()
-    assert (letter.code, letter.owed, letter.place) == (Code.OUTPUT_REFUSED, "subscriber:alice", ORIGIN)
+@pytest.fixture(params=["at least once", "exactly once"])
+def written(request: pytest.FixtureRequest, cluster: Cluster, topics: Topics) -> Iterator[Written]:
+    """Write rows with either sink; what it told."""
+    turn = Turn(topics.markers("main"), uuid.uuid4().hex, "run", 0, "plan")
+    ensure_markers(cluster, turn.topic, 1)
+
+    def write(*rows: tuple[Any, ...]) -> dict[str, Any]:
+        writer: AtLeastOnceWriter | OnceWriter
+        if request.param == "at least once":
+            writer = AtLeastOnceWriter(cluster, topics, OutTopics(), 0)
+        else:
+            writer = OnceWriter(cluster, topics, OutTopics(), turn, 0)
+        columns = dict(zip(OUTPUT.names, map(list, zip(*rows, strict=True)), strict=True))
+        write_rows(writer, iter([pa.RecordBatch.from_pydict(columns)]))
+        return writer.told()
+
+    yield write
 
 
-@pytest.mark.parametrize("topic", [TOPICS.filters, TOPICS.link("second"), TOPICS.acks, TOPICS.dead_letters])
-def test_what_must_not_be_missed_fails_the_batch(written: Callable[..., Picky], topic: str) -> None:
-    """A change, a letter, an ack or a dead letter that is not taken is tried again with the whole batch."""
+def row(
+    topic: str, value: bytes = SMALL, headers: Headers = (), delivery: str | None = None
+) -> tuple[Any, ...]:
+    return (int(Step.WRITE), topic, b"k", value, pack_headers(headers), delivery)
+
+
+def dead_letters(cluster: Cluster, topics: Topics) -> list[DeadLetter]:
+    return [decode_dead_letter(record) for record in read_to_end(cluster, topics.dead_letters, hint="")]
+
+
+def values(cluster: Cluster, topic: str) -> list[bytes | None]:
+    return [record.value for record in read_to_end(cluster, topic, hint="")]
+
+
+def test_a_refused_copy_is_owed_to_its_scope(cluster: Cluster, topics: Topics, written: Written) -> None:
+    """The neighbour's topic does not take it: a dead letter for the homes behind it; the batch goes on."""
+    neighbours = topics.broker("small"), topics.broker("third")
+    assert written(*(row(each, LARGE, copy(topics)) for each in neighbours))["diverted"] == 1
+    (letter,) = dead_letters(cluster, topics)
+    assert (letter.code, letter.owed, letter.place) == (Code.OUTPUT_REFUSED, "scope:6", origin(topics))
+    assert (letter.record.key, letter.record.value) == (b"k", LARGE)
+    assert letter.record.headers == (("trace", b"1"),)
+    assert [values(cluster, each) for each in neighbours] == [[], [LARGE]]
+
+
+def test_a_refused_delivery_is_owed_to_its_subscriber(
+    cluster: Cluster, topics: Topics, written: Written
+) -> None:
+    """And only those that are too large: others of the same topic come, in order."""
+    contents = [SMALL, LARGE, SMALL + b"2", LARGE, SMALL + b"3"]
+    told = written(
+        *(
+            row(topics.out("small"), value, (), bl.delivery_id(origin(topics, offset), "small"))
+            for offset, value in enumerate(contents)
+        )
+    )
+    assert told["diverted"] == 2
+    letters = dead_letters(cluster, topics)
+    assert [(each.code, each.owed) for each in letters] == [(Code.OUTPUT_REFUSED, "subscriber:small")] * 2
+    assert [each.place for each in letters] == [origin(topics, 1), origin(topics, 3)]
+    assert values(cluster, topics.out("small")) == [value for value in contents if value != LARGE]
+
+
+def test_a_topic_that_is_gone_holds_nobody_up(cluster: Cluster, topics: Topics, written: Written) -> None:
+    """What was for it is owed, and everybody else gets theirs."""
+    told = written(
+        *(
+            row(topics.out(name), SMALL, (), bl.delivery_id(origin(topics), name))
+            for name in ("gone", "ann", "gone")
+        )
+    )
+    assert told["diverted"] == 2
+    assert {letter.owed for letter in dead_letters(cluster, topics)} == {"subscriber:gone"}
+    assert values(cluster, topics.out("ann")) == [SMALL]
+
+
+def test_a_marker_names_what_was_diverted(cluster: Cluster, topics: Topics, written: Written) -> None:
+    """By the places of the events, never by their bytes; only the sink that delivers exactly once has any."""
+    told = written(row(topics.out("small"), LARGE, (), bl.delivery_id(origin(topics), "small")))
+    (marker,) = read_markers(cluster, topics.markers("main"), 1)
+    if "transactions" in told:
+        assert marker is not None
+        assert (marker.batch, marker.rows, marker.places) == (0, 1, (str(origin(topics)),))
+    else:
+        assert marker is None
+
+
+@pytest.mark.parametrize("kind", ["filters", "link", "acks"])
+def test_what_must_not_be_missed_fails_the_batch(
+    cluster: Cluster, topics: Topics, written: Written, kind: str
+) -> None:
+    """A change, a letter or an ack that is not taken is tried again with the whole batch."""
+    topic = {"filters": topics.filters, "link": topics.link("second"), "acks": topics.acks}[kind]
     with pytest.raises(SinkFailed):
-        written(topic, row(topic))
+        written(row(topic))

@@ -1,0 +1,361 @@
+"""The writer that delivers exactly once, to whoever reads committed records only.
+
+A batch of a shard is one transaction, and its marker is written in it. Every attempt begins with a producer
+of its own and `init_transactions`: that fences any earlier attempt, wherever it still runs, and settles what
+it left undecided. Only then is the marker read, and it says for sure whether the batch stands already; if so,
+nothing is written. An attempt that is fenced fails, and does not try again by itself: two copies of a job
+would fence each other for ever.
+
+A record that its topic refuses makes Kafka refuse the whole transaction. It is begun again without the
+refused ones, whose dead letters are then part of it.
+"""
+
+import logging
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
+
+from branchline.kafka.admin import message_limits
+from branchline.kafka.cluster import Cluster
+from branchline.kafka.dispatch import Step
+from branchline.kafka.markers import KEY, Marker, encode_marker, marker_consumer, read_marker
+from branchline.kafka.topics import Topics
+from branchline.streaming.failpoints import FailpointReached, reach
+from branchline.streaming.out_topics import OutTopics
+from branchline.streaming.refusals import BATCH_REFUSALS, REFUSALS, Output
+from branchline.streaming.writing import FLUSH_TIMEOUT_S, PRODUCER_SETTINGS, SinkFailed, TopicsKept
+
+INIT_TIMEOUT_S = 60.0
+COMMIT_TIMEOUT_S = 60.0
+TRANSACTION_TIMEOUT_MS = 120_000
+"""A transaction that its job leaves behind, and never comes back to, holds up readers for so long."""
+
+MARK_EVERY = 100
+"""In every so many batches also a shard with nothing to write writes a marker: a lost one is noticed."""
+
+ROUNDS = 3
+"""So often a transaction is begun again without what was refused; then whole topics are left out."""
+
+DOUBTS_MOST = 3
+"""So often an attempt asks again what became of a commit; then it fails, and the next one asks."""
+
+_FENCED = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
+_PURGED = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}
+
+_consumers: dict[Cluster, Consumer] = {}
+"""For reading markers: one per worker process and cluster."""
+
+
+class JobFenced(SinkFailed):
+    """Another copy of the job has written: this one must not go on."""
+
+    MARK = "another copy of this job has written"
+    """Says so in the text of any failure that it causes: between processes nothing else is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One batch of one run of a query, as all its shards and attempts see it."""
+
+    topic: str
+    """Where the job's markers stand."""
+    query: str
+    run: str
+    batch: int
+    plan: str
+    """Stands for what the batch is made of: another copy's batch of the same number has other input."""
+    must_mark: bool = False
+    """Whether also a shard that has nothing to write says that it was here."""
+    committed: frozenset[int] = frozenset()
+    """The shards for which this run has written something before."""
+
+    def transactional_id(self, shard: int) -> str:
+        """Whoever has it last is the only one that can write for the shard."""
+        return f"{self.topic}.{self.query}.{shard}"
+
+    def is_written(self, shard: int, marker: Marker | None) -> bool:
+        """Whether the marker says that the shard's batch stands; raises JobFenced if it is another copy's."""
+        if marker is None or marker.query != self.query:
+            written, ours = False, shard not in self.committed
+        elif marker.batch < self.batch:
+            written, ours = False, marker.run == self.run or shard not in self.committed
+        else:
+            written = ours = (marker.batch, marker.plan) == (self.batch, self.plan)
+        if ours:
+            return written
+        raise JobFenced(f"{JobFenced.MARK}: shard {shard}, batch {self.batch}, last marker {marker}")
+
+
+class _Doubt(Exception):
+    """It is not known what became of a commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """A record that was refused, by its number in the batch."""
+
+    index: int
+    code: int
+    reason: str
+
+
+class OnceWriter:
+    """Takes all rows of one shard's batch, and writes them in one transaction."""
+
+    def __init__(self, cluster: Cluster, topics: Topics, out: OutTopics, turn: Turn, shard: int) -> None:
+        self._cluster, self._topics, self._turn, self._shard = cluster, topics, turn, shard
+        self._kept = TopicsKept(cluster, topics, out)
+        self._to_remove: list[str] = []
+        self._to_create: list[str] = []
+        self._records: list[Output] = []
+        self._checksum = 0
+        self._diverted: dict[int, str] = {}
+        """Which records go to dead letters instead, and why."""
+        self._alone: set[str] = set()
+        """Topics whose records are sent one by one: Kafka refuses whole batches for one record in them."""
+        self._told = {"diverted": 0, "skipped": 0, "differed": 0, "transactions": 0}
+
+    def told(self) -> dict[str, Any]:
+        """What only the sink can count."""
+        return {**self._told, **self._kept.told}
+
+    def take(self, step: int, record: Output) -> None:
+        """The next row; nothing is written before all are there: an attempt may have to be repeated."""
+        self._checksum = _checksum(record, zlib.crc32(b"%d" % step, self._checksum))
+        if step == Step.REMOVE:
+            self._to_remove.append(record.topic)
+        elif step == Step.CREATE:
+            self._to_create.append(record.topic)
+        else:
+            self._records.append(record)
+
+    def finish(self) -> None:
+        """Return when the batch stands in Kafka, once, whoever wrote it."""
+        if not (self._records or self._to_create or self._to_remove or self._turn.must_mark):
+            return
+        doubts = rounds = 0
+        while True:
+            producer, marker = self._begin()
+            if self._turn.is_written(self._shard, marker):
+                assert marker is not None, "a marker said so"
+                self._skip(marker, own=doubts > 0)
+                return
+            try:
+                refused = self._write(producer)
+            except _Doubt as doubt:
+                doubts += 1
+                if doubts == DOUBTS_MOST:
+                    raise SinkFailed(f"Kafka did not say what became of the batch: {doubt}") from None
+                continue
+            if not refused:
+                self._told |= {"transactions": 1, "diverted": len(self._diverted)}
+                return
+            rounds += 1
+            if rounds > ROUNDS + 1:
+                raise SinkFailed(f"Kafka did not take the batch: {refused[0].reason}")
+            self._divert(refused, whole_topics=rounds > ROUNDS)
+
+    def _begin(self) -> tuple[Producer, Marker | None]:
+        """A producer that nobody else can write beside, and the marker as it stands from now on."""
+        reach("sink.before-init", self._shard)
+        producer = self._cluster.producer(
+            **{
+                **PRODUCER_SETTINGS,
+                "transactional_id": self._turn.transactional_id(self._shard),
+                "transaction_timeout_ms": TRANSACTION_TIMEOUT_MS,
+                "message_timeout_ms": TRANSACTION_TIMEOUT_MS,
+                "reconnect_backoff_ms": 20,
+                # What goes wrong comes back as an error; a line on a terminal only confuses.
+                "logger": logging.getLogger(__name__),
+            }
+        )
+        try:
+            producer.init_transactions(INIT_TIMEOUT_S)
+        except KafkaException as error:
+            raise self._failed(error) from None
+        reach("sink.after-init", self._shard)
+        # Only now: before, a transaction of an earlier attempt could still be decided either way.
+        return producer, self._marker()
+
+    def _marker(self) -> Marker | None:
+        consumer = _consumers.get(self._cluster)
+        if consumer is None:
+            consumer = _consumers[self._cluster] = marker_consumer(self._cluster)
+        return read_marker(consumer, self._turn.topic, self._shard)
+
+    def _write(self, producer: Producer) -> list[_Refused]:
+        """One transaction. Returns what was refused of it, in which case nothing was written."""
+        if self._to_create or self._to_remove:
+            self._kept.settle(self._to_remove, self._to_create)
+            self._to_create, self._to_remove = [], []
+            missing = self._kept.missing
+            self._diverted |= {
+                index: missing[record.topic]
+                for index, record in enumerate(self._records)
+                if record.topic in missing and record.may_be_refused(self._topics)
+            }
+        try:
+            return _Transaction(producer, self._topics, self._shard, self._alone).run(
+                self._records, self._diverted, self._turn.topic, self._said()
+            )
+        except KafkaException as error:
+            raise self._failed(error) from None
+        except SystemError as error:
+            # A fatal error is raised beneath the calls that report deliveries, which then trip over it.
+            if isinstance(error.__cause__, KafkaException):
+                raise self._failed(error.__cause__) from None
+            raise
+
+    def _said(self) -> Marker:
+        places = tuple(str(self._records[index].origin()) for index in sorted(self._diverted))
+        turn = self._turn
+        return Marker(
+            turn.query,
+            turn.run,
+            turn.batch,
+            turn.plan,
+            len(self._records),
+            self._checksum,
+            len(places),
+            places,
+        )
+
+    def _failed(self, error: KafkaException) -> SinkFailed:
+        reason: KafkaError = error.args[0]
+        if reason.code() in _FENCED:
+            return SinkFailed(f"another attempt at the batch has begun: {reason.str()}")
+        return SinkFailed(f"Kafka did not take the batch: {reason.str()}")
+
+    def _skip(self, marker: Marker, own: bool) -> None:
+        """The batch stands already: by an earlier attempt, or by this one, which did not hear of it."""
+        same = (marker.rows, marker.checksum) == (len(self._records), self._checksum)
+        if own:
+            self._told |= {"transactions": 1, "diverted": marker.diverted}
+        else:
+            # Counted, not refused: another version of the program may say the same in other bytes.
+            self._told |= {"skipped": 1, "differed": int(not same)}
+
+    def _divert(self, refused: Iterable[_Refused], whole_topics: bool) -> None:
+        """Leave out of the next round what was refused, as far as it is known what that was.
+
+        Once a record is refused no more are taken, so the others that will be must be found otherwise.
+        """
+        topics: dict[str, str] = {}
+        batches: dict[str, str] = {}
+        for each in refused:
+            topic = self._records[each.index].topic
+            if each.code not in BATCH_REFUSALS or whole_topics:
+                topics[topic] = each.reason
+            elif topic in self._alone:
+                self._diverted[each.index] = each.reason
+            else:
+                batches[topic] = each.reason
+        self._alone |= batches.keys()
+        limits = message_limits(self._cluster, batches.keys()) if batches else {}
+        for index, record in enumerate(self._records):
+            if record.topic in topics:
+                self._diverted[index] = topics[record.topic]
+            elif record.topic in limits and record.size() > limits[record.topic]:
+                self._diverted[index] = batches[record.topic]
+
+
+class _Transaction:
+    """Sends a batch's records and its marker as one."""
+
+    def __init__(self, producer: Producer, topics: Topics, shard: int, alone: set[str]) -> None:
+        self._producer, self._topics, self._shard, self._alone = producer, topics, shard, alone
+        self._refused: list[_Refused] = []
+        self._failure: KafkaError | None = None
+
+    def run(
+        self, records: list[Output], diverted: dict[int, str], marker_topic: str, marker: Marker
+    ) -> list[_Refused]:
+        """Returns what was refused, in which case nothing was written."""
+        self._producer.begin_transaction()
+        try:
+            self._send_all(records, diverted, marker_topic, marker)
+        except KafkaException:
+            # After a refusal the transaction takes nothing more.
+            if not self._refused:
+                raise
+        left = self._producer.flush(FLUSH_TIMEOUT_S)
+        reach("sink.after-produce", self._shard)
+        if self._failure is not None:
+            raise KafkaException(self._failure)
+        if self._refused:
+            self._producer.abort_transaction(COMMIT_TIMEOUT_S)
+            return self._refused
+        if left:
+            raise SinkFailed(f"{left} records not confirmed after {FLUSH_TIMEOUT_S:.0f} s")
+        self._commit()
+        reach("sink.after-commit", self._shard)
+        return []
+
+    def _send_all(
+        self, records: list[Output], diverted: dict[int, str], marker_topic: str, marker: Marker
+    ) -> None:
+        for index, record in enumerate(records):
+            if index == len(records) // 2:
+                reach("sink.during-produce", self._shard)
+            reason = diverted.get(index)
+            if reason is not None:
+                self._send(Output(self._topics.dead_letters, *record.dead_letter(reason), None), None)
+            else:
+                self._send(record, index if record.may_be_refused(self._topics) else None)
+                if record.topic in self._alone:
+                    self._producer.flush(FLUSH_TIMEOUT_S)
+        self._send(Output(marker_topic, KEY, encode_marker(marker), (), None), None, partition=self._shard)
+
+    def _commit(self) -> None:
+        try:
+            reach("sink.commit-not-sent", self._shard)
+            self._producer.commit_transaction(COMMIT_TIMEOUT_S)
+            reach("sink.commit-not-heard", self._shard)
+        except KafkaException as error:
+            reason: KafkaError = error.args[0]
+            if reason.code() in _FENCED or reason.txn_requires_abort():
+                raise
+            raise _Doubt(reason.str()) from None
+        except FailpointReached as lost:
+            raise _Doubt(str(lost)) from None
+
+    def _send(self, record: Output, index: int | None, partition: int = -1) -> None:
+        """Queue a record; one with an index may be refused, any other must not. -1: by its key."""
+        headers: Any = list(record.headers)  # typed as less than it takes
+        report = partial(self._note, index)
+        while True:
+            try:
+                self._producer.produce(
+                    record.topic, record.value, record.key, partition, report, headers=headers
+                )
+                self._producer.poll(0)
+                return
+            except BufferError:
+                self._producer.poll(0.1)
+            except KafkaException as error:
+                if error.args[0].code() not in REFUSALS:
+                    raise
+                # Refused before it was queued: as good as refused by the topic.
+                report(error.args[0], None)
+                return
+
+    def _note(self, index: int | None, error: KafkaError | None, message: Message | None) -> None:
+        if error is None or error.code() in _PURGED:
+            return
+        if index is not None and error.code() in REFUSALS:
+            self._refused.append(_Refused(index, error.code(), error.str()))
+        else:
+            self._failure = self._failure or error
+
+
+def _checksum(record: Output, before: int) -> int:
+    whole = before
+    for part in (record.topic.encode(), record.key or b"", record.value or b""):
+        whole = zlib.crc32(part, whole)
+    for name, value in record.headers:
+        whole = zlib.crc32(value or b"", zlib.crc32(name.encode(errors="surrogatepass"), whole))
+    return whole

@@ -1,0 +1,104 @@
+"""What becomes of records that their topics refuse: a dead letter, with what is still owed."""
+
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError
+
+from branchline.kafka import headers as bl
+from branchline.kafka.dead_letters import encode_dead_letter, owed_to, owed_to_scope
+from branchline.kafka.record import Headers, Place, Record
+from branchline.kafka.topics import BROKER, Topics
+from branchline.routing.codes import Code, Rejection
+from branchline.routing.prefix.header import decode
+from branchline.streaming.columns import NO_HEADERS, unpack_headers
+
+BATCH_REFUSALS = {
+    KafkaError.MSG_SIZE_TOO_LARGE,
+    KafkaError.INVALID_MSG,
+    KafkaError.INVALID_RECORD,
+    KafkaError.INVALID_TIMESTAMP,
+    KafkaError.RECORD_LIST_TOO_LARGE,
+}
+"""Errors that one record may bring upon its whole batch: each is tried alone before it is given up."""
+
+TOPIC_REFUSALS = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.POLICY_VIOLATION,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+}
+"""Errors that are about a whole topic."""
+
+REFUSALS = BATCH_REFUSALS | TOPIC_REFUSALS
+"""Errors that are about one record or one topic and would come again: the record is diverted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A record that is to be written."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    delivery: str | None
+    """The delivery's id; None for anything but a delivery."""
+
+    def may_be_refused(self, topics: Topics) -> bool:
+        """Whether the batch goes on without it: deliveries, and copies for neighbours. No other may miss."""
+        return self.delivery is not None or topics.kind(self.topic) is BROKER
+
+    def origin(self) -> Place:
+        """Where the event of a delivery or a copy was published."""
+        return self._owed()[0]
+
+    def dead_letter(self, reason: str) -> tuple[bytes | None, bytes | None, Headers]:
+        """Key, value and headers of the dead letter for it."""
+        origin, owed = self._owed()
+        rejection = Rejection(Code.OUTPUT_REFUSED, f"{self.topic} refused the record: {reason}")
+        return encode_dead_letter(Record(origin, self.key, self.value, self.headers), rejection, owed)
+
+    def size(self) -> int:
+        """The bytes that it takes of what its topic allows at once, if it is sent by itself."""
+        sizes = [_field(len(self.key)) if self.key is not None else 1]
+        sizes.append(_field(len(self.value)) if self.value is not None else 1)
+        for name, value in self.headers:
+            sizes.append(_field(len(name.encode(errors="surrogatepass"))))
+            sizes.append(_field(len(value)) if value is not None else 1)
+        # Attributes, and the deltas of time and offset, which are none.
+        body = 3 + _varint(len(self.headers)) + sum(sizes)
+        return _BATCH_HEADER_BYTES + _field(body)
+
+    def _owed(self) -> tuple[Place, str]:
+        """Where the event was published, and to whom it is still owed."""
+        if self.delivery is not None:
+            found = bl.read_delivery_id(self.delivery)
+            assert found is not None, "our own ids read back"
+            return found[0], owed_to(found[1])
+        origin = bl.read_place(bl.text(self.headers, bl.ORIGIN) or "")
+        (prefix,) = bl.values(self.headers, bl.PREFIX)
+        header = decode(prefix or b"")
+        assert origin is not None and header is not None, "our own copies read back"
+        return origin, owed_to_scope(header.scope)
+
+
+_BATCH_HEADER_BYTES = 61
+"""What Kafka puts before the records of a request."""
+
+
+def _varint(number: int) -> int:
+    """How many bytes a number takes in a record: Kafka writes them signed, seven bits in each."""
+    return max(1, ((number << 1).bit_length() + 6) // 7)
+
+
+def _field(length: int) -> int:
+    return _varint(length) + length
+
+
+def output(topic: str, key: bytes | None, value: bytes | None, headers: str, delivery: str | None) -> Output:
+    """A row of the operator as the record that it stands for."""
+    given = () if headers == NO_HEADERS else unpack_headers(headers)
+    return Output(
+        topic, key, value, given if delivery is None else (*given, (bl.ID, delivery.encode())), delivery
+    )
