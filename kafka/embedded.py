@@ -37,7 +37,16 @@ from branchline.kafka.errors import KafkaDataInUse, KafkaFailed
 from branchline.kafka.jars import Jars
 from branchline.kafka.java import Java
 from branchline.kafka.keeper import KeptProcess
-from branchline.kafka.kraft import ADDRESS, Ports, escape, free_ports, is_free, server_properties
+from branchline.kafka.kraft import (
+    ADDRESS,
+    Detour,
+    Ports,
+    Seat,
+    escape,
+    free_ports,
+    is_free,
+    server_properties,
+)
 
 START_DEADLINE_S = 60  # 5 s on an idle machine with two cores
 STOP_DEADLINE_S = 15  # 1-3 s as a rule; Kafka itself would try for five minutes
@@ -55,7 +64,10 @@ class _PortTaken(Exception):
 
 
 class EmbeddedKafka:
-    """One Kafka node. `properties` are added to the server's; `client` signs in, if they ask for it."""
+    """One Kafka node. `properties` are added to the server's; `client` signs in, if they ask for it.
+
+    With a `seat` it is one of several, which must be started at the same time: none is ready alone.
+    """
 
     def __init__(
         self,
@@ -67,6 +79,8 @@ class EmbeddedKafka:
         heap_mb: int = 256,
         properties: Mapping[str, str] | None = None,
         client: Mapping[str, str] | None = None,
+        seat: Seat | None = None,
+        detour: Detour | None = None,
     ) -> None:
         self.data_dir = data_dir.absolute()
         self.log_file = (log_file or data_dir / "kafka.log").absolute()
@@ -77,6 +91,8 @@ class EmbeddedKafka:
         self._heap_mb = heap_mb
         self._properties = dict(properties or {})
         self._client = dict(client or {})
+        self._seat = seat
+        self._detour = detour
         self._ports: Ports | None = None
         self._owner_lock: IO[str] | None = None
         self._process: KeptProcess | None = None
@@ -193,13 +209,13 @@ class EmbeddedKafka:
                     f"Port {self._port} is taken.", hint="Choose another port, or leave it out."
                 )
             client = self._port
+        if self._seat is not None:
+            controller = self._seat.controllers[self._seat.node]
         return Ports(client, controller)
 
     def _write_properties(self, ports: Ports) -> None:
-        lines = [
-            f"{name}={escape(value)}"
-            for name, value in (server_properties(self.data_dir / "log", ports) | self._properties).items()
-        ]
+        told = server_properties(self.data_dir / "log", ports, self._seat, self._detour) | self._properties
+        lines = [f"{name}={escape(value)}" for name, value in told.items()]
         path = self.data_dir / "server.properties"
         path.touch(mode=0o600)
         path.chmod(0o600)  # also one that is there
@@ -208,7 +224,7 @@ class EmbeddedKafka:
     def _format(self) -> None:
         if (self.data_dir / "log" / "meta.properties").exists():
             return
-        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        cluster_id = self._seat.cluster_id if self._seat is not None else new_cluster_id()
         # An id that starts with a dash would be read as an option.
         command = self._command("kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}")
         command += ["-c", str(self.data_dir / "server.properties")]
@@ -258,7 +274,8 @@ class EmbeddedKafka:
             except KafkaException as error:
                 last_answer = str(error.args[0])
                 return False
-            return metadata.cluster_id == cluster_id and len(metadata.brokers) == 1
+            node = self._seat.node if self._seat is not None else 1
+            return metadata.cluster_id == cluster_id and node in metadata.brokers
 
         _poll(
             answers,
@@ -281,6 +298,11 @@ class EmbeddedKafka:
             return self._data_in_use()
         log = self.log_file if fresh.strip() else self._output_file
         return KafkaFailed(f"Kafka ended while it was starting: {_reason(lines)}", log=log)
+
+
+def new_cluster_id() -> str:
+    """An id for a cluster that is about to be made."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
 
 
 def _reason(lines: list[str]) -> str:

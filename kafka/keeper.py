@@ -23,7 +23,7 @@ import selectors
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 KILL = b"k"  # the owner's order for an end without a goodbye, as a crash would be
@@ -33,9 +33,15 @@ PR_SET_PDEATHSIG = 1
 
 
 class KeptProcess:
-    """The owner's side: a Java process below a keeper, with its output in a file."""
+    """The owner's side: a process, as a rule Java, below a keeper, with its output in a file."""
 
-    def __init__(self, command: Sequence[str], output_file: Path, stop_deadline_s: float) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        output_file: Path,
+        stop_deadline_s: float,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
         self._stop_deadline_s = stop_deadline_s
         with output_file.open("wb") as output:
             self._keeper = subprocess.Popen(
@@ -44,6 +50,7 @@ class KeptProcess:
                 stdout=subprocess.PIPE,
                 stderr=output,
                 start_new_session=True,
+                env=env,
             )
         assert self._keeper.stdin is not None and self._keeper.stdout is not None
         self._lifeline = self._keeper.stdin
@@ -53,6 +60,11 @@ class KeptProcess:
 
     def is_running(self) -> bool:
         return self._keeper.poll() is None
+
+    @property
+    def exit_code(self) -> int | None:
+        """As a shell would give it; None while it runs."""
+        return self._keeper.poll()
 
     def stop(self) -> None:
         """SIGTERM, and SIGKILL past the deadline; returns when Java is gone."""

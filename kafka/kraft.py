@@ -1,7 +1,8 @@
-"""What the one-node server is told: its ports on this machine, and its properties."""
+"""What a server is told: its ports on this machine, its place among others, and its properties."""
 
 import contextlib
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,17 +15,43 @@ class Ports:
     controller: int
 
 
-def server_properties(log_dir: Path, ports: Ports) -> dict[str, str]:
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A node's place in a cluster of several, all on this machine; its ports stay, since others know them."""
+
+    node: int
+    controllers: Mapping[int, int]
+    """The controller's port of every node, this one included."""
+    cluster_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Detour:
+    """One more listener, whose clients are told to come by another port: that of a proxy."""
+
+    port: int
+    advertised_port: int
+
+
+def server_properties(
+    log_dir: Path, ports: Ports, seat: Seat | None = None, detour: Detour | None = None
+) -> dict[str, str]:
+    node, controllers = (seat.node, seat.controllers) if seat is not None else (1, {1: ports.controller})
+    copies, enough = str(len(controllers)), str(len(controllers) // 2 + 1)
+    clients = advertised = f"CLIENT://{ADDRESS}:{ports.client}"
+    if detour is not None:
+        clients += f",DETOUR://{ADDRESS}:{detour.port}"
+        advertised += f",DETOUR://{ADDRESS}:{detour.advertised_port}"
     return {
         "process.roles": "broker,controller",
-        "node.id": "1",
-        "listeners": f"CLIENT://{ADDRESS}:{ports.client},CONTROLLER://{ADDRESS}:{ports.controller}",
-        "advertised.listeners": f"CLIENT://{ADDRESS}:{ports.client}",
-        "listener.security.protocol.map": "CLIENT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "node.id": str(node),
+        "listeners": f"{clients},CONTROLLER://{ADDRESS}:{ports.controller}",
+        "advertised.listeners": advertised,
+        "listener.security.protocol.map": "CLIENT:PLAINTEXT,CONTROLLER:PLAINTEXT,DETOUR:PLAINTEXT",
         "inter.broker.listener.name": "CLIENT",
         "controller.listener.names": "CONTROLLER",
         # Named here and not kept in the data, so that the port may change.
-        "controller.quorum.voters": f"1@{ADDRESS}:{ports.controller}",
+        "controller.quorum.voters": ",".join(f"{n}@{ADDRESS}:{port}" for n, port in controllers.items()),
         "log.dirs": str(log_dir),
         "auto.create.topics.enable": "false",
         # After a crash the controller holds the old registration until its session ends, and the start
@@ -32,15 +59,15 @@ def server_properties(log_dir: Path, ports: Ports) -> dict[str, str]:
         "broker.session.timeout.ms": "4000",
         "broker.heartbeat.interval.ms": "1000",
         "group.initial.rebalance.delay.ms": "0",  # there is nobody to wait for
-        "default.replication.factor": "1",
-        "min.insync.replicas": "1",
-        "offsets.topic.replication.factor": "1",
+        "default.replication.factor": copies,
+        "min.insync.replicas": enough,
+        "offsets.topic.replication.factor": copies,
         "offsets.topic.num.partitions": "1",
-        "transaction.state.log.replication.factor": "1",
-        "transaction.state.log.min.isr": "1",
+        "transaction.state.log.replication.factor": copies,
+        "transaction.state.log.min.isr": enough,
         "transaction.state.log.num.partitions": "1",
-        "share.coordinator.state.topic.replication.factor": "1",
-        "share.coordinator.state.topic.min.isr": "1",
+        "share.coordinator.state.topic.replication.factor": copies,
+        "share.coordinator.state.topic.min.isr": enough,
         "share.coordinator.state.topic.num.partitions": "1",
         "log.cleaner.dedupe.buffer.size": str(4 << 20),  # 128 MB by default: half of our heap
     }

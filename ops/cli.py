@@ -9,6 +9,7 @@ from branchline.kafka.errors import BranchlineError, ClusterUnreachable, ConfigE
 from branchline.ops.acl import acl
 from branchline.ops.bench import bench
 from branchline.ops.bridge import bridge
+from branchline.ops.chaos.command import chaos
 from branchline.ops.consume import consume
 from branchline.ops.dead_letters import dead_letters
 from branchline.ops.demo import demo
@@ -104,5 +105,6 @@ for command in (
     demo,
     bench,
     simulate,
+    chaos,
 ):
     main.add_command(command)

@@ -4,7 +4,6 @@ Filters in all four spellings, events that some of them match, and what crossed 
 oracle.
 """
 
-import json
 import os
 import random
 from collections.abc import Iterable, Iterator
@@ -21,6 +20,13 @@ from branchline.kafka.events import Event as Decoded
 from branchline.kafka.events import decode_event
 from branchline.kafka.listing import last_stats
 from branchline.kafka.record import Record
+from branchline.ops.chaos.clients import CITIES as CITIES
+from branchline.ops.chaos.clients import KINDS as KINDS
+from branchline.ops.chaos.clients import SPELLINGS as SPELLINGS
+from branchline.ops.chaos.clients import a_filter as a_filter
+from branchline.ops.chaos.clients import a_key as a_key
+from branchline.ops.chaos.clients import an_event as an_event
+from branchline.ops.chaos.clients import identities as identities
 from branchline.ops.overlay import small_overlay
 from branchline.routing.codes import Rejection
 from branchline.routing.control import Identity
@@ -30,17 +36,13 @@ from branchline.routing.overlay.topology import Topology, founded, link
 from branchline.routing.prefix.header import Header, decode
 from branchline.routing.prefix.optimizer import Settings
 from branchline.routing.spellings import read_filter
-from branchline.routing.values import JsonValue
 from branchline.streaming.job import OptimizerJob
 from branchline.streaming.optimizer import OptimizerConfig
 
 FULL = os.environ.get("BRANCHLINE_TEST_OVERLAY") == "full"
 
-SPELLINGS = ("sql", "cesql", "cloudevents", "eventbridge")
 EXACT = ("sql", "cloudevents", "eventbridge")
-"""Those in which the filters below have covers that say just the same; CESQL compares texts with numbers."""
-KINDS = ("flight", "hotel", "train", "ferry")
-CITIES = ("BCN", "DUB", "IAD", "MAD")
+"""Those in which the filters drawn have covers that say just the same; CESQL compares texts with numbers."""
 RING = ("a", "b", "c", "d")
 
 
@@ -73,45 +75,6 @@ SMALL = Size(ring(), 25, 100, 2_000, 600, 60, 2, 1)
 LARGE = Size(small_overlay(8, "main"), 200, 1_000, 20_000, 1_000, 200, 10, 100)
 """A tree of depth 3."""
 SIZE = LARGE if FULL else SMALL
-
-
-def a_filter(draw: random.Random, spelling: str) -> str:
-    kind, low = draw.choice(KINDS), draw.randrange(0, 900, 10)
-    match spelling:
-        case "sql":
-            return f"type = '{kind}' AND price BETWEEN {low} AND {low + 100}"
-        case "cesql":
-            return f"type = '{kind}' AND price > {low} AND price < {low + 100}"
-        case "cloudevents":
-            return json.dumps(
-                {"all": [{"exact": {"type": kind}}, {"prefix": {"origin": draw.choice("BDIM")}}]}
-            )
-        case _:
-            return json.dumps({"type": [kind], "price": [{"numeric": [">=", low, "<", low + 100]}]})
-
-
-def an_event(draw: random.Random) -> dict[str, JsonValue]:
-    return {"type": draw.choice(KINDS), "price": draw.randrange(1_000), "origin": draw.choice(CITIES)}
-
-
-def a_key(draw: random.Random) -> str | None:
-    return None if draw.random() < 0.1 else f"key-{draw.randrange(10)}"
-
-
-def identities(
-    brokers: tuple[str, ...],
-    subscribers: int,
-    subscriptions: int,
-    prefix: str = "",
-    spellings: tuple[str, ...] = SPELLINGS,
-) -> dict[Identity, str]:
-    """Subscriptions with their spellings; subscribers, and their homes, and spellings come in turn."""
-    found = {}
-    for number in range(subscriptions):
-        subscriber, turn = number % subscribers, number // subscribers
-        home, spelling = brokers[subscriber % len(brokers)], spellings[(subscriber + turn) % len(spellings)]
-        found[Identity(home, f"{prefix}{home}-{subscriber}", f"s{turn}")] = spelling
-    return found
 
 
 @contextmanager

@@ -1,26 +1,25 @@
 """A router on the suite's Kafka and Spark, as scripts of actions use it: start, publish, ask, read, stop."""
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
-from confluent_kafka import KafkaError, TopicPartition
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from branchline.kafka.admin import ensure_topics, list_topics
+from branchline.kafka.admin import ensure_topics
 from branchline.kafka.asking import Answer, ask, decode_answer
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.dead_letters import DeadLetter, decode_dead_letter
 from branchline.kafka.headers import ID, foreign, text
-from branchline.kafka.listing import offsets
-from branchline.kafka.reading import read_to_end, to_record
+from branchline.kafka.reading import read_to_end
 from branchline.kafka.record import Headers, Record
 from branchline.kafka.topics import Topics
+from branchline.ops.chaos.reading import ends as ends
+from branchline.ops.chaos.reading import read_all as read_all
 from branchline.routing.control import Operation, Request, Status
 from branchline.routing.limits import SUBSCRIPTIONS_PER_SUBSCRIBER
 from branchline.routing.overlay.topology import Topology
@@ -151,42 +150,6 @@ class Site:
 
     def dead_letters(self) -> list[DeadLetter]:
         return [decode_dead_letter(record) for record in self.read(self.topics.dead_letters)]
-
-
-def ends(cluster: Cluster, topics: Sequence[str]) -> dict[tuple[str, int], int]:
-    """Where each partition of those topics that there are ends."""
-    partitions = {name: count for name, count in list_topics(cluster).items() if name in topics}
-    return {
-        (name, number): end
-        for name, places in offsets(cluster, partitions).items()
-        for number, (_, end) in enumerate(places)
-    }
-
-
-def read_all(
-    cluster: Cluster, topics: Sequence[str], since: Mapping[tuple[str, int], int] | None = None
-) -> list[Record]:
-    """Every record of all the topics, or those since some earlier `ends`, with one consumer."""
-    consumer = cluster.consumer(group_id="test", enable_partition_eof=True, fetch_wait_max_ms=20)
-    places = [
-        TopicPartition(topic, number, (since or {}).get((topic, number), 0))
-        for topic, number in ends(cluster, topics)
-    ]
-    consumer.assign(places)
-    records, left = [], {(place.topic, place.partition) for place in places}
-    try:
-        deadline = time.monotonic() + 60
-        while left:
-            assert time.monotonic() < deadline, "reading came to a halt"
-            for message in consumer.consume(1_000, timeout=0.1):
-                if message.error() is None:
-                    records.append(to_record(message))
-                else:
-                    assert message.error().code() == KafkaError._PARTITION_EOF
-                    left.discard((message.topic(), message.partition()))
-    finally:
-        consumer.close()
-    return records
 
 
 def delivery_id(record: Record) -> str:
