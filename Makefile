@@ -13,7 +13,8 @@ OVERLAY_TESTS := tests/streaming/test_overlay.py tests/streaming/test_two_sites.
   tests/ops/test_demo.py tests/ops/test_kills.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast soak-properties soak-filters soak-faults soak-spine soak-overlay check \
+.PHONY: help setup demo test test-fast soak-properties soak-filters soak-faults soak-spine soak-overlay \
+  soak-durability check \
   format clean
 
 help: ## show what there is
@@ -71,6 +72,12 @@ soak-spine: setup ## 10,000 events, 50 subscriptions, a killed driver, killed wo
 soak-overlay: setup ## 8 brokers, 1,000 subscriptions, 20,000 events, jobs killed, two Kafka clusters: half an hour
 	@BRANCHLINE_TEST_OVERLAY=full $(BIN)/python -m pytest $(OVERLAY_TESTS) -q -s $(PYTEST_ARGS) \
 	  && echo "verdict: clean" || { echo "verdict: not clean, see above"; exit 1; }
+
+soak-durability: setup ## 200,000 events and 20 kills, what exactly once costs, recovery, an hour of chaos: two hours
+	@$(BIN)/python -m pytest tests/soaks/exactly_once.py -q -s $(PYTEST_ARGS)
+	@$(BIN)/branchline bench delivery
+	@$(BIN)/branchline bench recovery
+	@$(BIN)/branchline chaos --minutes 6 --seeds 1-10 --delivery exactly-once --markdown
 
 check: setup ## lint, formatting, types and dependencies
 	@$(BIN)/ruff check
