@@ -14,8 +14,7 @@ OVERLAY_TESTS := tests/streaming/test_overlay.py tests/streaming/test_two_sites.
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-fast soak-properties soak-filters soak-faults soak-spine soak-overlay \
-  soak-durability check \
-  format clean
+  soak-durability check format clean
 
 help: ## show what there is
 	@echo "Branchline: a content-based event router for Kafka."
