@@ -172,7 +172,7 @@ class Trier:
             return lambda error, message: answers.update({name: error})
 
         for name in NAMES:
-            producer.produce(name, b"tried", on_delivery=told(name))
+            producer.produce(name, b"tried", b"key", on_delivery=told(name))
             # One at a time: what refuses one record must not be taken for a refusal of the next.
             assert producer.flush(DEADLINE_S) == 0
             error = answers[name]

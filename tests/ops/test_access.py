@@ -126,7 +126,7 @@ def test_exactly_what_the_table_says_is_allowed(kafka: Secured, job: Job) -> Non
     ensure_topics(admin, {name: TOPICS.kind(name) or OTHERS.kind(name) or OUT for name in NAMES})
     producer = admin.producer()
     for name in NAMES:
-        producer.produce(name, b"there")
+        producer.produce(name, b"there", b"key")
     assert producer.flush(DEADLINE_S) == 0
     for _, _, arguments in ROLES.values():
         kafka.allow(NS, *arguments)
@@ -188,7 +188,7 @@ def delivered(kafka: Secured, name: str, count: int) -> list[int]:
         found.append(event.json()["n"])
         if len(found) == count:
             break
-    return found
+    return sorted(found)
 
 
 def holding_secrets(folder: Path) -> list[Path]:

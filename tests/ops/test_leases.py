@@ -23,7 +23,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
     """What is asked of a router that says yes to everything."""
     requests: list[Request] = []
 
-    def ask(_: object, __: object, some: Sequence[Request], wait: object, *___: object) -> list[Answer]:
+    def ask(
+        _: object, __: object, some: Sequence[Request], wait: object, *___: object, own: bool
+    ) -> list[Answer]:
         requests.extend(some)
         answers = [Answer(STATUS[each.operation], each.subscriber, each.id, "r") for each in some]
         assert wait is None or wait is answers[0].status

@@ -21,7 +21,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
     """What `subscribe` asks of a router that reads filters and nothing else."""
     requests: list[Request] = []
 
-    def ask(_: object, __: object, some: Sequence[Request], wait: object, *___: object) -> list[Answer]:
+    def ask(
+        _: object, __: object, some: Sequence[Request], wait: object, *___: object, own: bool
+    ) -> list[Answer]:
         requests.extend(some)
         return [] if wait is None else [_answer(request) for request in some]
 
