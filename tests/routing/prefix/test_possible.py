@@ -84,12 +84,16 @@ def an_update(vocabulary: Vocabulary, born: list[Edge], beside: Any, died: Any) 
 
 
 @often
-@given(steps)
-def test_what_is_applied_is_a_tree_and_what_is_none_changes_nothing(script: Any) -> None:
-    """A snapshot, then updates, of edges as they come, each told as bytes with right checksum and digests."""
+@given(steps, st.booleans())
+def test_what_is_applied_is_a_tree_and_what_is_none_changes_nothing(script: Any, stored: bool) -> None:
+    """A snapshot, then updates, of edges as they come, each told as bytes with right checksum and digests; in
+    memory, or stored and opened again after each.
+    """
     trees = Trees()
-    vocabulary = trees.vocabularies[0]
     for number, (born, beside, died) in enumerate(script):
+        if stored:
+            trees = Trees(stored=[memoryview(each) for each in trees.stored()])
+        vocabulary = trees.vocabularies[0]
         told: Update | Snapshot | None
         if number == 0:
             digest = reduce(xor, map(edge_hash, born), digest_of_numbered(beside))
