@@ -1,5 +1,6 @@
 """Updates with right checksums and digests that no Tree Optimizer tells: refused, or like any other."""
 
+import os
 from collections import defaultdict
 from functools import reduce
 from operator import xor
@@ -7,8 +8,7 @@ from typing import Any
 
 import bad_inputs as bad
 import pytest
-from amounts import often
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from branchline.routing.dimensions import Axis
@@ -23,6 +23,9 @@ from branchline.routing.prefix.tree import ROOT, Tree
 from branchline.routing.prefix.trees import Trees
 from branchline.routing.prefix.updates import Snapshot, Update, Version, digest_of_numbered
 from branchline.routing.prefix.vocabulary import Fit, Vocabulary
+
+EXAMPLES = {"everyday": 25, "thorough": 150, "soak": 5_000, "filters": 5_000}
+often = settings(max_examples=EXAMPLES[os.environ.get("HYPOTHESIS_PROFILE", "everyday")])
 
 CONSTRAINTS: tuple[Constraint, ...] = (
     Range(("a",), Axis.NUMBER, point(1)),
