@@ -27,7 +27,7 @@ KEY_MAX_BYTES = 64 * 1024
 REASON_MAX_CHARS = 1_000
 """A reason beyond this is cut: it may quote what it is about, and travels in a header."""
 
-LETTER_MIN_BYTES = 8 * 1024
+LETTER_MIN_BYTES = 16 * 1024
 """What a topic must take for the smallest dead letter: all that we say of a record, and nothing of the
 record."""
 

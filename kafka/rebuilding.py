@@ -4,7 +4,6 @@ The order of writing is that of a router: `filters` before letters and acks. All
 should a rebuild end half-way and be started again.
 """
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -16,9 +15,10 @@ from branchline.kafka.admin import create_topics, ensure_topics, list_topics
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.dispatch import acks_of
 from branchline.kafka.errors import ClusterUnreachable, JobFailed, PublishFailed
-from branchline.kafka.fields import FORMAT_VERSION, dump
+from branchline.kafka.fields import FORMAT_VERSION, UNFIT, counted, dump, items
+from branchline.kafka.jsontext import read_json
 from branchline.kafka.letters import TOPOLOGY_KEY, decode_recorded, encode_letter, encode_recorded
-from branchline.kafka.listing import NO_NAMESPACE, offsets
+from branchline.kafka.listing import NO_NAMESPACE, STATS_MAX_FIELDS, offsets
 from branchline.kafka.messages import encode_ack, encode_tick
 from branchline.kafka.reading import READER_GROUP, START_TIMEOUT_S, read_to_end
 from branchline.kafka.record import Record
@@ -62,11 +62,31 @@ def read_positions(cluster: Cluster, topics: Topics, brokers: Iterable[str]) -> 
     served, newest = set(brokers), None
     if topics.positions in list_topics(cluster):
         for record in read_to_end(cluster, topics.positions, hint=NO_NAMESPACE):
-            said = json.loads(record.value or b"{}")
-            if served & set(said.get("brokers", ())):
-                told = Positions(said["positions"], said["joined"] > 0, said["at_ms"])
-                newest = told if newest is None or told.at_ms >= newest.at_ms else newest
+            told = _positions(record, served)
+            if told is not None and (newest is None or told.at_ms >= newest.at_ms):
+                newest = told
     return newest
+
+
+def _positions(record: Record, served: set[str]) -> Positions | None:
+    """What a job said that served some of these brokers; None if it is another's, or no word of ours."""
+    try:
+        said = _object(read_json(record.value or b"", STATS_MAX_FIELDS))
+        if not served & set(items(said["brokers"])):
+            return None
+        offsets = {
+            topic: {number: counted(at) for number, at in _object(each).items()}
+            for topic, each in _object(said["positions"]).items()
+        }
+        return Positions(offsets, counted(said["joined"]) > 0, counted(said["at_ms"]))
+    except UNFIT:
+        return None
+
+
+def _object(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError("not an object")
+    return value
 
 
 def read_recorded(cluster: Cluster, topics: Topics, report: Report) -> Recorded:
@@ -108,11 +128,11 @@ def read_in_force(cluster: Cluster, topics: Topics, report: Report) -> set[tuple
         if count % TELL_EVERY == 0:
             report(f"acks: {count:,} records read")
         try:
-            said = json.loads(record.value or b"{}")
+            said = _object(read_json(record.value or b"", STATS_MAX_FIELDS))
             if said["status"] == Status.IN_FORCE:
                 identity = Identity(said["home"], said["subscriber"], said["id"])
                 known.add((identity, Number(*said["number"])))
-        except (ValueError, KeyError, TypeError):
+        except UNFIT:
             continue  # no ack of ours
     return known
 

@@ -49,7 +49,7 @@ from branchline.routing.prefix.trees import Trees
 from branchline.routing.shard import EventBatch, Shard, alone
 from branchline.routing.spellings import SPELLINGS
 
-EXAMPLES = {"everyday": 25, "thorough": 100, "soak": 5_000, "filters": 5_000}
+EXAMPLES = {"everyday": 25, "thorough": 200, "soak": 5_000, "filters": 5_000}
 often = settings(max_examples=EXAMPLES[os.environ.get("HYPOTHESIS_PROFILE", "everyday")])
 
 TOPICS = Topics("fuzz")

@@ -10,11 +10,15 @@ from hypothesis import strategies as st
 from branchline.kafka import headers as bl
 from branchline.kafka.dead_letters import (
     KEY_MAX_BYTES,
+    LETTER_MIN_BYTES,
     OWES_EVENT,
     OWES_NOTHING,
+    REASON_MAX_CHARS,
     DeadLetter,
     decode_dead_letter,
     encode_dead_letter,
+    fit_letter,
+    letter_bytes,
     owed_to,
     owed_to_scope,
     read_scope,
@@ -25,6 +29,7 @@ from branchline.kafka.record import Headers, Place, Record
 from branchline.kafka.topics import Topics
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.limits import EVENT_MAX_BYTES, EVENT_MAX_HEADER_BYTES, EVENT_MAX_HEADERS
+from branchline.routing.overlay.topology import BROKER_NUMBER_MAX
 from branchline.routing.prefix.header import Header
 from branchline.routing.prefix.trees import UNMATCHED
 
@@ -181,3 +186,17 @@ def test_any_record_reads_as_a_dead_letter(record: Record) -> None:
     """What somebody else wrote to the topic does not raise; without a place it is not retried."""
     read = decode_dead_letter(record)
     assert not read.retryable or read.place is not None
+
+
+def test_the_smallest_dead_letter_has_room_for_all_that_we_say() -> None:
+    """The longest reason, of the longest characters, the longest topic and the largest scope."""
+    place = Place("t" * 249, 2**31 - 1, 2**63 - 1, 2**63 - 1)
+    rejection = Rejection(Code.CLOUDEVENT_INVALID, "𝄞" * 2 * REASON_MAX_CHARS)
+    record = Record(place, b"k" * KEY_MAX_BYTES, b"v" * EVENT_MAX_BYTES, (("h", b"x" * 1_000),))
+    whole = encode_dead_letter(record, rejection, owed_to_scope(2 ** (BROKER_NUMBER_MAX + 1) - 1))
+    small = fit_letter(whole, LETTER_MIN_BYTES)
+    assert letter_bytes(small) <= LETTER_MIN_BYTES
+    read = decode_dead_letter(Record(LETTER_PLACE, *small))
+    assert read.place == place and read.owed == owed_to_scope(2 ** (BROKER_NUMBER_MAX + 1) - 1)
+    assert read.cut is not None
+    assert [part.split()[0] for part in read.cut.split("; ")] == ["value", "key", "headers"]

@@ -1,5 +1,6 @@
 """Updates with right checksums and digests that no Tree Optimizer tells: refused, or like any other."""
 
+import os
 from collections import defaultdict
 from functools import reduce
 from operator import xor
@@ -7,8 +8,7 @@ from typing import Any
 
 import bad_inputs as bad
 import pytest
-from amounts import often
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from branchline.routing.dimensions import Axis
@@ -23,6 +23,9 @@ from branchline.routing.prefix.tree import ROOT, Tree
 from branchline.routing.prefix.trees import Trees
 from branchline.routing.prefix.updates import Snapshot, Update, Version, digest_of_numbered
 from branchline.routing.prefix.vocabulary import Fit, Vocabulary
+
+EXAMPLES = {"everyday": 25, "thorough": 150, "soak": 5_000, "filters": 5_000}
+often = settings(max_examples=EXAMPLES[os.environ.get("HYPOTHESIS_PROFILE", "everyday")])
 
 CONSTRAINTS: tuple[Constraint, ...] = (
     Range(("a",), Axis.NUMBER, point(1)),
@@ -84,12 +87,16 @@ def an_update(vocabulary: Vocabulary, born: list[Edge], beside: Any, died: Any) 
 
 
 @often
-@given(steps)
-def test_what_is_applied_is_a_tree_and_what_is_none_changes_nothing(script: Any) -> None:
-    """A snapshot, then updates, of edges as they come, each told as bytes with right checksum and digests."""
+@given(steps, st.booleans())
+def test_what_is_applied_is_a_tree_and_what_is_none_changes_nothing(script: Any, stored: bool) -> None:
+    """A snapshot, then updates, of edges as they come, each told as bytes with right checksum and digests; in
+    memory, or stored and opened again after each.
+    """
     trees = Trees()
-    vocabulary = trees.vocabularies[0]
     for number, (born, beside, died) in enumerate(script):
+        if stored:
+            trees = Trees(stored=[memoryview(each) for each in trees.stored()])
+        vocabulary = trees.vocabularies[0]
         told: Update | Snapshot | None
         if number == 0:
             digest = reduce(xor, map(edge_hash, born), digest_of_numbered(beside))
