@@ -31,6 +31,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from branchline.kafka.errors import ConfigError, ExecutorsUnfit, MasterUnreachable
+from branchline.streaming.parcel import PACKAGES, digest
 
 if TYPE_CHECKING:  # it imports a library that executors may lack
     from branchline.kafka.cluster import Cluster
@@ -83,7 +84,7 @@ class Found:
     python: str
     versions: dict[str, str | None]
     package: str
-    """Where the package was imported from."""
+    """What tells the package, as it is imported there, from every other version."""
     missing: tuple[str, ...] = ()
     """Files that should be there, and are not."""
     checkpoint: bool = True
@@ -148,7 +149,8 @@ def check_executors(
 
 def here() -> Found:
     """What is on this machine."""
-    return Found(socket.gethostname(), _python(), {name: _version(name) for name in LIBRARIES}, "")
+    versions = {name: _version(name) for name in LIBRARIES}
+    return Found(socket.gethostname(), _python(), versions, digest(*PACKAGES))
 
 
 def faults(found: Found, ours: Found) -> Iterator[str]:
@@ -161,6 +163,8 @@ def faults(found: Found, ours: Found) -> Iterator[str]:
             yield f"{name} is missing"
         elif there != version:
             yield f"{name} {there} is not {version}"
+    if found.package != ours.package:
+        yield "another version of branchline is imported there"
     for file in found.missing:
         yield f"{file} is not there"
     if not found.kafka:
@@ -171,7 +175,10 @@ def faults(found: Found, ours: Found) -> Iterator[str]:
 
 def _hint(found: Sequence[Found], ours: Found) -> str:
     hints = {
-        _SAME_PYTHON: any((each.python, each.versions) != (ours.python, ours.versions) for each in found),
+        _SAME_PYTHON: any(
+            (each.python, each.versions, each.package) != (ours.python, ours.versions, ours.package)
+            for each in found
+        ),
         _SAME_FILES: any(each.missing or not each.checkpoint for each in found),
         _SAME_KAFKA: not all(each.kafka for each in found),
     }
@@ -240,7 +247,7 @@ def _look(files: tuple[str, ...], probe: Path | None, bootstrap: str, _: Iterabl
         socket.gethostname(),
         _python(),
         {name: _version(name) if _imports(module) else None for name, module in LIBRARIES.items()},
-        str(Path(__file__).parent),
+        digest(*PACKAGES),
         tuple(each for each in files if not Path(each).is_file()),
         # Whoever sees the probe is on the same file system.
         probe is None or (probe.exists() and os.access(probe.parent, os.W_OK)),

@@ -102,6 +102,7 @@ def test_an_executor_that_lacks_everything_can_still_say_so(tmp_path: Path) -> N
         ({}, []),
         ({"python": "CPython 3.9"}, [f"Python CPython 3.9 is not {here().python}"]),
         ({"versions": {**here().versions, "lark": None}}, ["lark is missing"]),
+        ({"package": "another"}, ["another version of branchline is imported there"]),
         (
             {"versions": {**here().versions, "pandas": "1.0"}},
             [f"pandas 1.0 is not {here().versions['pandas']}"],
