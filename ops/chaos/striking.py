@@ -17,7 +17,7 @@ from branchline.ops.chaos.progress import NO_BATCH
 from branchline.ops.chaos.report import Struck
 from branchline.ops.chaos.world import World
 
-AIM_TIMEOUT_S = 20.0
+AIM_TIMEOUT_S = 45.0
 DELAY_MOST_S = 3.0
 RECOVER_TIMEOUT_S = 180.0
 POLL_S = 0.005

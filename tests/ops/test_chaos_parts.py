@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -180,6 +181,15 @@ def test_a_seed_gives_one_schedule() -> None:
     for fault in drawn[1]:
         low, high = next(kind.hold_s for kind in kinds if kind.name == fault.kind)
         assert low <= fault.hold_s <= high and 0 <= fault.into < 1 and 0 <= fault.pick < 1
+
+
+def test_every_kind_of_fault_is_documented() -> None:
+    """The table of faults has exactly the kinds there are."""
+    page = (Path(__file__).parents[2] / "docs" / "reliability.md").read_text(encoding="utf-8")
+    rows = page.partition("| kind | what happens |")[2].partition("\n\n")[0].splitlines()[2:]
+    assert {name for row in rows for name in re.findall("`([^`]+)`", row.split("|")[1])} == {
+        kind.name for kind in KINDS
+    }
 
 
 def test_leaders_move_only_where_there_are_several_nodes() -> None:
