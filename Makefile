@@ -49,7 +49,7 @@ demo: setup ## run Kafka, the router, three subscribers and a feed of events for
 	@$(BIN)/branchline demo --seconds $(DEMO_SECONDS)
 
 test: setup check ## run all checks and tests
-	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
+	@HYPOTHESIS_PROFILE=thorough $(BIN)/python tests/side_by_side.py $(PYTEST_ARGS)
 
 test-fast: setup ## run the tests that need no Java: seconds
 	@$(BIN)/python -m pytest -m "not kafka and not spark and not slow" $(PYTEST_ARGS)

@@ -132,19 +132,6 @@ def spark(jars: Jars, failpoints: None, tmp_path_factory: pytest.TempPathFactory
     stop_session(session)
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put what shares the Spark session into one group, and what else starts processes into another.
-
-    `make test` runs each group in one process, the two side by side, and all other tests where there is room.
-    """
-    for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("spark"))
-        elif any(item.get_closest_marker(name) for name in ("kafka", "spark", "slow")):
-            item.add_marker(pytest.mark.xdist_group("processes"))
-
-
 @pytest.fixture(scope="session")
 def _machine(jars: Jars) -> Iterator[Machine]:
     folder = Path(tempfile.mkdtemp(prefix="branchline-test-"))

@@ -42,6 +42,12 @@ def test_every_difference_is_named(cluster: Cluster, namespace: str) -> None:
         Difference(topics.control, "partitions", "1", "3"),
         Difference(topics.control, "retention.ms", CONTROL.config()["retention.ms"], "1000"),
         Difference(topics.filters, "cleanup.policy", "compact", "delete"),
+        *(
+            Difference(name, entry, value, str(2**63 - 1))
+            for name in (topics.control, topics.filters)
+            for entry, value in CONTROL.config().items()
+            if entry == "message.timestamp.before.max.ms"
+        ),
     }
 
 
