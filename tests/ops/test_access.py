@@ -149,7 +149,10 @@ def test_exactly_what_the_table_says_is_allowed(kafka: Secured, job: Job) -> Non
 
 def compare_with_page(made: str) -> None:
     text = PAGE.read_text(encoding="utf-8")
-    begin, end = "<!-- the matrix, as tests/ops/test_access.py found it -->\n", "\n<!-- end of the matrix -->"
+    begin, end = (
+        "<!-- the matrix, which tests/ops/test_access.py checks -->\n",
+        "\n<!-- end of the matrix -->",
+    )
     found = re.search(f"{re.escape(begin)}(.*?){re.escape(end)}", text, re.DOTALL)
     assert found is not None
     if os.environ.get(REGENERATE):
