@@ -108,8 +108,6 @@ class Bad:
     unreadable_name: bool = False
     """Whether a header's name is no UTF-8, which our own client cannot write."""
 
-    compressed: bool = False
-    """Whether it is written compressed, and so larger than its topic's limit, which is on what is written."""
     timestamp_ms: int | None = None
     """What the record says of its time, if that is what is bad about it."""
 
@@ -182,14 +180,6 @@ def events() -> Iterator[Bad]:
     yield bad("100,000 elements", lambda: _array([0] * 100_000), Code.JSON_TOO_MANY_FIELDS)
     yield bad("a byte too large", lambda: _text(EVENT_MAX_BYTES + 1), Code.EVENT_TOO_LARGE)
     yield bad("900 kB", lambda: _text(900_000), Code.EVENT_TOO_LARGE)
-    yield Bad(
-        EVENT,
-        "16 MB, compressed to a thousandth",
-        lambda: _text(16_000_000),
-        Code.EVENT_TOO_LARGE,
-        LETTER_EVENT,
-        compressed=True,
-    )
     yield fine("just not too large", lambda: _text(EVENT_MAX_BYTES))
     yield fine("no value (a tombstone)", None)
     yield fine("an empty value", b"")

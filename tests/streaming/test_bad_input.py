@@ -59,9 +59,6 @@ class World:
     deliveries: list[Record] = field(default_factory=list)
     stats: dict[str, Any] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self.compressing = self.site.cluster.producer(compression_type="gzip", message_max_bytes=100_000_000)
-
     def topic(self, entrance: str) -> str:
         topics = self.site.topics
         return {
@@ -87,10 +84,6 @@ class World:
         topic = self.topic(each.entrance)
         if more:
             self.site.flush()  # Kafka refuses a whole batch for one record
-        if each.compressed:
-            self.compressing.produce(topic, each.make(), each.key, on_delivery=note)
-            assert self.compressing.flush(DEADLINE_S) == 0
-            return
         self.site.write(topic, each.make(), each.key, each.headers, on_delivery=note, **more)
         if more:
             self.site.flush()
