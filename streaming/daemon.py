@@ -5,7 +5,7 @@ failure; importing pandas, pyarrow and our own modules would cost each of them m
 are imported once, before the fork, so that a cold worker is ready in milliseconds.
 
 On an executor that lacks a library the daemon runs all the same, so that a job can ask what is missing there
-(`executors.py`).
+(`fitness.py`).
 """
 
 import contextlib

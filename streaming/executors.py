@@ -4,50 +4,27 @@ On a cluster, workers run on other machines with whatever Python is there. One t
 batch after batch with words that nobody understands; one with another version might decide otherwise than the
 next. So a job begins with one small task on each core that there is: it tells what it finds, and what is not
 as here is refused by name. Executors that come later are not asked; a batch that fails there says why.
-
-Nothing is imported here that executors may lack.
 """
 
-import importlib
-import os
-import platform
 import re
-import socket
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
-from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
-import pyspark
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import ConfigError, ExecutorsUnfit, MasterUnreachable
-from branchline.streaming.parcel import PACKAGES, digest
-
-if TYPE_CHECKING:  # it imports a library that executors may lack
-    from branchline.kafka.cluster import Cluster
+from branchline.streaming.fitness import SPARK_PORT, Found, faults, here, look, python_here, unreached
 
 Report = Callable[[str], None]
-
-LIBRARIES = {
-    "confluent-kafka": "confluent_kafka",
-    "lark": "lark",
-    "numpy": "numpy",
-    "pandas": "pandas",
-    "protobuf": "google.protobuf",
-    "pyarrow": "pyarrow",
-    "pyspark": "pyspark",
-}
-"""What workers import beside the package itself, with the module to try."""
 
 PYTHON = "spark.pyspark.python"
 """The Python that runs on executors; Spark itself reads it only if it starts the driver, too."""
@@ -58,9 +35,6 @@ TELL_AFTER_S = 15.0
 """When to say that none has come yet, and how often."""
 STEADY_S = 1.0
 """Executors that come together come within this time."""
-CONNECT_TIMEOUT_S = 5.0
-SPARK_PORT, KAFKA_PORT = 7077, 9092
-"""Where an address says none."""
 REASON_CHARS = 300
 
 _SAME_PYTHON = (
@@ -76,23 +50,6 @@ _SAME_KAFKA = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What a task found where it ran."""
-
-    host: str
-    python: str
-    versions: dict[str, str | None]
-    package: str
-    """What tells the package, as it is imported there, from every other version."""
-    missing: tuple[str, ...] = ()
-    """Files that should be there, and are not."""
-    checkpoint: bool = True
-    """Whether the checkpoint's folder is there, the same one, and can be written to."""
-    kafka: bool = True
-    """Whether somebody listens at one of Kafka's addresses."""
-
-
 def is_local(master: str) -> bool:
     """Whether executors are this machine's own processes."""
     return master.startswith("local")
@@ -102,7 +59,7 @@ def check_master(master: str) -> None:
     """Raise an error if a standalone master does not listen: Spark itself would try for a minute."""
     if not master.startswith("spark://"):
         return
-    reasons = _unreached(master.removeprefix("spark://"), SPARK_PORT)
+    reasons = unreached(master.removeprefix("spark://"), SPARK_PORT)
     if reasons:
         raise MasterUnreachable(
             f"there is no Spark master to be reached ({'; '.join(reasons)})",
@@ -124,7 +81,7 @@ def check_python(conf: Mapping[str, str]) -> None:
 def check_executors(
     spark: SparkSession,
     report: Report,
-    cluster: "Cluster | None" = None,
+    cluster: Cluster | None = None,
     folder: str | None = None,
     deadline_s: float = EXECUTORS_DEADLINE_S,
 ) -> list[Found]:
@@ -136,7 +93,7 @@ def check_executors(
     _await_executors(spark, report, deadline_s)
     with _probe(folder) as probe:
         files = () if cluster is None else cluster.files()
-        found = _ask(spark, partial(_look, files, probe, "" if cluster is None else cluster.bootstrap))
+        found = _ask(spark, partial(look, files, probe, "" if cluster is None else cluster.bootstrap))
     hosts = sorted({each.host for each in found})
     wrong = sorted({f"{each.host}: {fault}" for each in found for fault in faults(each, here())})
     if wrong:
@@ -145,32 +102,6 @@ def check_executors(
         )
     report(f"spark: executors on {', '.join(hosts)} are fit")
     return found
-
-
-def here() -> Found:
-    """What is on this machine."""
-    versions = {name: _version(name) for name in LIBRARIES}
-    return Found(socket.gethostname(), _python(), versions, digest(*PACKAGES))
-
-
-def faults(found: Found, ours: Found) -> Iterator[str]:
-    """What is not as it must be, each in a few words."""
-    if found.python != ours.python:
-        yield f"Python {found.python} is not {ours.python}"
-    for name, version in ours.versions.items():
-        there = found.versions.get(name)
-        if there is None:
-            yield f"{name} is missing"
-        elif there != version:
-            yield f"{name} {there} is not {version}"
-    if found.package != ours.package:
-        yield "another version of branchline is imported there"
-    for file in found.missing:
-        yield f"{file} is not there"
-    if not found.kafka:
-        yield "Kafka cannot be reached from there"
-    if not found.checkpoint:
-        yield "the folder of the checkpoint is not the same as here, or cannot be written to"
 
 
 def _hint(found: Sequence[Found], ours: Found) -> str:
@@ -237,59 +168,8 @@ def _ask(spark: SparkSession, look: Callable[[Iterable[int]], Iterable[Found]]) 
     except (PySparkException, Py4JError) as error:
         raise ExecutorsUnfit(
             f"Python does not run on Spark's executors: {_reason(error)}",
-            hint=f"is {context.pythonExec} there, and {_python()}? Else {_SAME_PYTHON}",
+            hint=f"is {context.pythonExec} there, and {python_here()}? Else {_SAME_PYTHON}",
         ) from None
-
-
-def _look(files: tuple[str, ...], probe: Path | None, bootstrap: str, _: Iterable[int]) -> Iterator[Found]:
-    """What is found where this runs."""
-    yield Found(
-        socket.gethostname(),
-        _python(),
-        {name: _version(name) if _imports(module) else None for name, module in LIBRARIES.items()},
-        digest(*PACKAGES),
-        tuple(each for each in files if not Path(each).is_file()),
-        # Whoever sees the probe is on the same file system.
-        probe is None or (probe.exists() and os.access(probe.parent, os.W_OK)),
-        not bootstrap or not _unreached(bootstrap, KAFKA_PORT),
-    )
-
-
-def _unreached(addresses: str, default_port: int) -> list[str]:
-    """Why nobody listens at any of the addresses; nothing if somebody does."""
-    reasons = []
-    for address in addresses.split(","):
-        host, _, port = address.strip().rpartition("/")[2].rpartition(":")
-        if not port.isdecimal():
-            host, port = f"{host}:{port}" if host else port, str(default_port)
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S).close()
-            return []
-        except (OSError, OverflowError) as error:
-            reasons.append(f"{address}: {error}")
-    return reasons
-
-
-def _python() -> str:
-    return f"{platform.python_implementation()} {sys.version_info.major}.{sys.version_info.minor}"
-
-
-def _imports(module: str) -> bool:
-    try:
-        importlib.import_module(module)
-    except ImportError:
-        return False
-    return True
-
-
-def _version(name: str) -> str | None:
-    if name == "pyspark":
-        # The one that runs: an executor has it from its own Spark, whatever else is installed.
-        return pyspark.__version__
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 _TELLING = (

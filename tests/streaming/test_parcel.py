@@ -15,7 +15,8 @@ from spark_clusters import SPARK_HOME, foreign_python
 
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import ConfigError, MasterUnreachable
-from branchline.streaming.executors import LIBRARIES, check_master, check_python, faults, here
+from branchline.streaming.executors import check_master, check_python
+from branchline.streaming.fitness import LIBRARIES, faults, here
 from branchline.streaming.images import FOLDER
 from branchline.streaming.parcel import PACKAGES, digest, make_parcel
 from branchline.streaming.session import LOCAL_CHECKPOINT, LOCAL_MASTER, SETTINGS, settings_for
@@ -35,8 +36,8 @@ print(json.dumps([parcel.__file__, parcel.digest(*parcel.PACKAGES), parcel.progr
 _LOOKS = """
 import json, dataclasses, branchline.streaming.daemon
 from pathlib import Path
-from branchline.streaming.executors import _look
-[found] = _look(("/no/such/file",), Path("/no/such/folder/probe"), "127.0.0.1:1,SSL://127.0.0.1:2", iter(()))
+from branchline.streaming.fitness import look
+[found] = look(("/no/such/file",), Path("/no/such/folder/probe"), "127.0.0.1:1,SSL://127.0.0.1:2", iter(()))
 print(json.dumps(dataclasses.asdict(found)))
 """
 
