@@ -74,6 +74,7 @@ REQUEST_FIELDS = {
     Operation.SUBSCRIBE: {*_ASKING, "spelling", "filter", "lease_ms"},
     Operation.UNSUBSCRIBE: {*_ASKING, "all"},
     Operation.RENEW: {*_ASKING, "lease_ms"},
+    Operation.SUSPEND: {*_ASKING - {"id"}, "all"},
 }
 PROPOSAL_FIELDS = {"version", "op", "request", "topology"}
 TICK_FIELDS = {"version", "op"}
@@ -319,8 +320,8 @@ def _check_request(fields: dict[str, Any]) -> Rejection | None:
     operation = Operation(fields["op"])
     if fields.keys() - REQUEST_FIELDS[operation]:
         return _unknown_field(fields, operation, REQUEST_FIELDS[operation])
-    required = ["subscriber", "filter"] if operation is Operation.SUBSCRIBE else ["subscriber"]
-    for part in required:
+    more = {Operation.SUBSCRIBE: ["filter"], Operation.SUSPEND: ["all"]}.get(operation, [])
+    for part in ("subscriber", *more):
         if part not in fields:
             return Rejection(Code.CONTROL_INVALID, f'"{part}" is missing')
     for part, value in fields.items():

@@ -9,6 +9,8 @@ from typing import Any
 import click
 
 from branchline.ops.bench_cold import cold
+from branchline.ops.bench_delivery import delivery
+from branchline.ops.bench_recovery import recovery
 from branchline.ops.bench_tree import tree
 from branchline.ops.output import emit, table
 from branchline.ops.settings import json_option
@@ -24,7 +26,7 @@ FEWEST, MOST = 3, 5
 
 @click.group(short_help="Measure how fast parts of Branchline are here.")
 def bench() -> None:
-    """Measure how fast parts of Branchline are on this machine: one core, no Kafka, no Spark."""
+    """Measure how fast parts of Branchline are on this machine."""
 
 
 @bench.command(short_help="Compile many filters of all spellings.")
@@ -174,3 +176,5 @@ WRITERS: dict[str, Callable[[Random], str]] = {
 # In the order in which the documentation has them.
 bench.add_command(tree)
 bench.add_command(cold)
+bench.add_command(delivery)
+bench.add_command(recovery)

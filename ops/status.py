@@ -30,7 +30,7 @@ WATCH_EVERY_S = 2.0
 EXIT_NOT_RUNNING = 1
 
 TOLD = (
-    *("from", "to", "topology", "topologies", "joining", "waiting", "subscriptions", "pending"),
+    *("from", "to", "topology", "topologies", "joining", "waiting", "subscriptions", "pending", "delivery"),
     *("tree", "parts", "rates", "backlog", "counts", "batches", "batch_ms", "restarts", "error"),
 )
 """What a job's statistics are passed on of as they are; None for what it has not told."""

@@ -73,6 +73,11 @@ def _job(job: dict[str, Any]) -> Iterator[str]:
 def _router(job: dict[str, Any], counts: dict[str, int]) -> Iterator[str]:
     if job["topology"]:
         yield f"  its brokers have topology {job['topology']}"
+    if job["delivery"]:
+        again = (
+            f"; {skipped:,} batches of a shard stood already" if (skipped := counts.get("skipped")) else ""
+        )
+        yield f"  it delivers {job['delivery'].replace('-', ' ')}{again}"
     if job["backlog"]:
         yield (
             f"  works off what was there when it started: {job['backlog']['handled']:,} of "

@@ -19,6 +19,8 @@ class Operation(StrEnum):
     SUBSCRIBE = "subscribe"
     UNSUBSCRIBE = "unsubscribe"
     RENEW = "renew"
+    SUSPEND = "suspend"
+    """End all that a subscriber has, because its topic is gone. A sink asks for it, or an operator."""
 
 
 class Identity(NamedTuple):
@@ -54,7 +56,7 @@ class Request:
     lease_ms: int | None = None
     """How long the subscription stands unless it is renewed; None for ever, or as long as before."""
     all: bool = False
-    """Of an unsubscription: all that the subscriber has are meant, and `id` is empty."""
+    """Of an unsubscription or a suspension: all that the subscriber has are meant, and `id` is empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,8 @@ class Status(StrEnum):
     ENDED = "ended"
     EXPIRED = "expired"
     """The lease was over, and with it the subscription has ended."""
+    SUSPENDED = "suspended"
+    """The subscriber's topic was gone, and with it the subscription has ended."""
     REMOVED = "removed"
     """The subscriber's topic is removed: for long enough none of its subscriptions stood."""
     REFUSED = "refused"

@@ -80,7 +80,8 @@ class RouterJob(SupervisedJob):
     def _described(self) -> str:
         brokers = self._config.brokers
         named = f"broker{'s' if len(brokers) > 1 else ''} {', '.join(brokers)}"
-        return f"namespace {self._config.namespace}, {named}, {self._config.shards} shards"
+        config = self._config
+        return f"namespace {config.namespace}, {named}, {config.shards} shards, {config.delivery}"
 
     def _observe(self, batch: int, shards: list[dict[str, Any]]) -> None:
         self._batches += 1
@@ -110,6 +111,7 @@ class RouterJob(SupervisedJob):
             "broker": self._name,
             "cluster": self._config.cluster_name,
             "brokers": list(self._config.brokers),
+            "delivery": self._config.delivery,
             **self._known,
             **self._overlay,
             "rates": self._rates.over(time.monotonic(), self._counts),

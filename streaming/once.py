@@ -26,7 +26,7 @@ from branchline.kafka.markers import KEY, Marker, encode_marker, marker_consumer
 from branchline.kafka.topics import Topics
 from branchline.streaming.failpoints import FailpointReached, reach
 from branchline.streaming.out_topics import OutTopics
-from branchline.streaming.refusals import BATCH_REFUSALS, REFUSALS, Output
+from branchline.streaming.refusals import BATCH_REFUSALS, REFUSALS, VANISHED, Output, suspensions
 from branchline.streaming.writing import FLUSH_TIMEOUT_S, PRODUCER_SETTINGS, SinkFailed, TopicsKept
 
 INIT_TIMEOUT_S = 60.0
@@ -117,6 +117,8 @@ class OnceWriter:
         """Which records go to dead letters instead, and why."""
         self._alone: set[str] = set()
         """Topics whose records are sent one by one: Kafka refuses whole batches for one record in them."""
+        self._suspensions: list[Output] = []
+        """Requests to suspend subscribers whose topics are gone."""
         self._told = {"diverted": 0, "skipped": 0, "differed": 0, "transactions": 0}
 
     def told(self) -> dict[str, Any]:
@@ -200,7 +202,7 @@ class OnceWriter:
             }
         try:
             return _Transaction(producer, self._topics, self._shard, self._alone).run(
-                self._records, self._diverted, self._turn.topic, self._said()
+                self._records, self._diverted, self._suspensions, self._turn.topic, self._said()
             )
         except KafkaException as error:
             raise self._failed(error) from None
@@ -246,6 +248,8 @@ class OnceWriter:
         """
         topics: dict[str, str] = {}
         batches: dict[str, str] = {}
+        gone = {self._records[each.index].topic for each in refused if each.code in VANISHED}
+        self._suspensions += suspensions(self._cluster, self._topics, gone)
         for each in refused:
             topic = self._records[each.index].topic
             if each.code not in BATCH_REFUSALS or whole_topics:
@@ -272,12 +276,21 @@ class _Transaction:
         self._failure: KafkaError | None = None
 
     def run(
-        self, records: list[Output], diverted: dict[int, str], marker_topic: str, marker: Marker
+        self,
+        records: list[Output],
+        diverted: dict[int, str],
+        more: list[Output],
+        marker_topic: str,
+        marker: Marker,
     ) -> list[_Refused]:
         """Returns what was refused, in which case nothing was written."""
         self._producer.begin_transaction()
         try:
-            self._send_all(records, diverted, marker_topic, marker)
+            self._send_all(records, diverted)
+            for record in more:
+                self._send(record, None)
+            marking = Output(marker_topic, KEY, encode_marker(marker), (), None)
+            self._send(marking, None, partition=self._shard)
         except KafkaException:
             # After a refusal the transaction takes nothing more.
             if not self._refused:
@@ -295,9 +308,7 @@ class _Transaction:
         reach("sink.after-commit", self._shard)
         return []
 
-    def _send_all(
-        self, records: list[Output], diverted: dict[int, str], marker_topic: str, marker: Marker
-    ) -> None:
+    def _send_all(self, records: list[Output], diverted: dict[int, str]) -> None:
         for index, record in enumerate(records):
             if index == len(records) // 2:
                 reach("sink.during-produce", self._shard)
@@ -308,7 +319,6 @@ class _Transaction:
                 self._send(record, index if record.may_be_refused(self._topics) else None)
                 if record.topic in self._alone:
                     self._producer.flush(FLUSH_TIMEOUT_S)
-        self._send(Output(marker_topic, KEY, encode_marker(marker), (), None), None, partition=self._shard)
 
     def _commit(self) -> None:
         try:

@@ -1,14 +1,19 @@
 """What becomes of records that their topics refuse: a dead letter, with what is still owed."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError
 
 from branchline.kafka import headers as bl
+from branchline.kafka.admin import list_topics
+from branchline.kafka.cluster import Cluster
 from branchline.kafka.dead_letters import encode_dead_letter, owed_to, owed_to_scope
+from branchline.kafka.messages import encode_request
 from branchline.kafka.record import Headers, Place, Record
-from branchline.kafka.topics import BROKER, Topics
+from branchline.kafka.topics import BROKER, OUT, Topics
 from branchline.routing.codes import Code, Rejection
+from branchline.routing.control import Operation, Request
 from branchline.routing.prefix.header import decode
 from branchline.streaming.columns import NO_HEADERS, unpack_headers
 
@@ -29,6 +34,9 @@ TOPIC_REFUSALS = {
     KafkaError._UNKNOWN_PARTITION,
 }
 """Errors that are about a whole topic."""
+
+VANISHED = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}
+"""What is said of a topic that is not there."""
 
 REFUSALS = BATCH_REFUSALS | TOPIC_REFUSALS
 """Errors that are about one record or one topic and would come again: the record is diverted."""
@@ -81,6 +89,23 @@ class Output:
         header = decode(prefix or b"")
         assert origin is not None and header is not None, "our own copies read back"
         return origin, owed_to_scope(header.scope)
+
+
+def suspensions(cluster: Cluster, topics: Topics, missed: Collection[str]) -> list[Output]:
+    """Requests to suspend the subscribers of topics that were missed, as far as they are really gone."""
+    subscribers = {topic: topics.named(topic) for topic in missed if topics.kind(topic) is OUT}
+    there = list_topics(cluster) if subscribers else {}
+    return [
+        Output(
+            topics.control,
+            subscriber.encode(),
+            encode_request(Request(Operation.SUSPEND, subscriber, "", all=True)),
+            (),
+            None,
+        )
+        for topic, subscriber in sorted(subscribers.items())
+        if topic not in there and subscriber is not None
+    ]
 
 
 _BATCH_HEADER_BYTES = 61

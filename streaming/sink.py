@@ -23,7 +23,7 @@ from branchline.kafka.topics import Topics
 from branchline.streaming.columns import COUNTS
 from branchline.streaming.once import OnceWriter, Turn
 from branchline.streaming.out_topics import OutTopics
-from branchline.streaming.refusals import BATCH_REFUSALS, REFUSALS, Output, output
+from branchline.streaming.refusals import BATCH_REFUSALS, REFUSALS, VANISHED, Output, output, suspensions
 from branchline.streaming.writing import FLUSH_TIMEOUT_S, PRODUCER_SETTINGS, SinkFailed, TopicsKept
 
 SUMMARY = "summary string"
@@ -145,6 +145,9 @@ class AtLeastOnceWriter:
         refused, self._refused = self._refused, []
         for record, code, reason in refused:
             self._try_alone(record, code, reason)
+        gone = {record.topic for record, code, _ in refused if code in VANISHED}
+        for request in suspensions(self._cluster, self._topics, gone):
+            self._produce(request, self._report_fatal)
         if refused:
             self._flush()
 

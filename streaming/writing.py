@@ -17,6 +17,8 @@ PRODUCER_SETTINGS: dict[str, Any] = {
     "queue_buffering_max_messages": 200_000,
     # What fits is for the topic to say, not for the client: an event grows by our headers.
     "message_max_bytes": 2_000_000,
+    # So long a topic that is not known may still be on its way; then it is taken for gone.
+    "topic_metadata_propagation_max_ms": 10_000,
     # Only failures call back into Python.
     "delivery_report_only_error": True,
 }

@@ -3,6 +3,7 @@
 import itertools
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +30,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "everyday"))
 
 # Every Java of the suite lives for a minute: the optimising compiler would only take its time away.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
+
+# Who is started in the background by a shell is made to ignore Ctrl-C, and so would be all that it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _numbers = itertools.count(1)
 
@@ -128,6 +132,7 @@ def spark(jars: Jars, failpoints: None, tmp_path_factory: pytest.TempPathFactory
     stop_session(session)
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put what shares the Spark session into one group, and what else starts processes into another.
 

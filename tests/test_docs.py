@@ -111,7 +111,7 @@ def test_every_count_is_documented() -> None:
     """The table of counts has exactly those that a job adds up: a shard's, and the sink's own."""
     assert table("count").keys() == {
         *count(Intake(), Outputs(), leads=True),
-        *("diverted", "removed", "not_removed"),
+        *("diverted", "removed", "not_removed", "transactions", "skipped", "differed"),
         *COUNTS,
     }
 

@@ -162,6 +162,28 @@ def test_some_shards_are_written_and_subscriptions_change_meanwhile(watched: Wat
     watched.check()
 
 
+def test_a_subscribers_topic_is_gone(watched: Watched) -> None:
+    """What was for it is owed to it, and it is suspended; nobody else misses anything, or waits for long."""
+    site = watched.site
+    assert site.subscribe("gone", "n >= 0", home="b2").status == "in-force"
+    site.settle()
+    remove_topics(site.cluster, [site.topics.out("gone")])
+    watched.publish(10)
+
+    def told() -> list[tuple[str, str]]:
+        acks = [ack for ack in site.acks() if ack.subscriber == "gone" and ack.status == "suspended"]
+        return [(ack.status, ack.id) for ack in acks]
+
+    wait_until(lambda: len(told()) == 2, 60, "it is suspended")
+    assert told() == [("suspended", "default"), ("suspended", "")]
+    watched.publish(10)
+    watched.check()
+    owed = [letter for letter in site.dead_letters() if letter.owed == "subscriber:gone"]
+    assert {json.loads(letter.record.value or b"")["n"] for letter in owed} == set(
+        range(watched.published - 20, watched.published - 10)
+    )
+
+
 # What a run refuses to begin with
 
 

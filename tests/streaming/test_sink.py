@@ -14,10 +14,12 @@ from branchline.kafka.cluster import Cluster
 from branchline.kafka.dead_letters import DeadLetter, decode_dead_letter
 from branchline.kafka.dispatch import Step
 from branchline.kafka.markers import ensure_markers, read_markers
+from branchline.kafka.messages import decode_request
 from branchline.kafka.reading import read_to_end
 from branchline.kafka.record import Headers, Place
-from branchline.kafka.topics import BROKER, DEAD_LETTERS, OUT, Topics
+from branchline.kafka.topics import BROKER, CONTROL, DEAD_LETTERS, OUT, Topics
 from branchline.routing.codes import Code
+from branchline.routing.control import Operation, Request
 from branchline.routing.prefix.header import Header, encode
 from branchline.routing.prefix.trees import UNMATCHED
 from branchline.streaming import once
@@ -62,6 +64,7 @@ def topics(cluster: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch) ->
         cluster,
         {
             topics.dead_letters: DEAD_LETTERS,
+            topics.control: CONTROL,
             topics.out("ann"): OUT,
             topics.out("small"): OUT,
             topics.broker("small"): BROKER,
@@ -139,7 +142,7 @@ def test_a_refused_delivery_is_owed_to_its_subscriber(
 
 
 def test_a_topic_that_is_gone_holds_nobody_up(cluster: Cluster, topics: Topics, written: Written) -> None:
-    """What was for it is owed, and everybody else gets theirs."""
+    """What was for it is owed, everybody else gets theirs, and its subscriber is to be suspended."""
     told = written(
         *(
             row(topics.out(name), SMALL, (), bl.delivery_id(origin(topics), name))
@@ -149,6 +152,10 @@ def test_a_topic_that_is_gone_holds_nobody_up(cluster: Cluster, topics: Topics, 
     assert told["diverted"] == 2
     assert {letter.owed for letter in dead_letters(cluster, topics)} == {"subscriber:gone"}
     assert values(cluster, topics.out("ann")) == [SMALL]
+    (asked,) = read_to_end(cluster, topics.control, hint="")
+    request = decode_request(asked.value)
+    assert isinstance(request, Request)
+    assert (request.operation, request.subscriber, request.all) == (Operation.SUSPEND, "gone", True)
 
 
 def test_a_marker_names_what_was_diverted(cluster: Cluster, topics: Topics, written: Written) -> None:

@@ -96,6 +96,22 @@ def test_all_subscriptions_end_in_one_call_and_the_last_ack_says_so() -> None:
     assert outputs.deliveries == [delivery for delivery in outputs.deliveries if delivery.subscriber == "bob"]
 
 
+def test_a_subscriber_whose_topic_is_gone_is_suspended_once() -> None:
+    """Each batch that misses the topic asks for it: the first one ends all, and the others say nothing."""
+    run = Run()
+    run.call(subscribe("one"), subscribe("two"), subscribe(subscriber="bob"))
+    suspend = Request(Operation.SUSPEND, "ann", "", all=True)
+    outputs = run.call(suspend, suspend)
+    assert [(ack.id, ack.status) for ack in outputs.acks] == [
+        ("one", Status.SUSPENDED),
+        ("two", Status.SUSPENDED),
+        (None, Status.SUSPENDED),
+    ]
+    assert standing(run.shards[0]) == {("bob", "one")}
+    assert run.call(suspend).acks == []
+    assert run.call(subscribe("one")).subscribers == ["ann"], "whoever comes back gets a topic"
+
+
 def test_a_repeat_is_answered_alike_and_ends_nothing() -> None:
     """Though the subscriber has come back since: with what had ended, and with something new."""
     run = Run()
