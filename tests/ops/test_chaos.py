@@ -19,8 +19,8 @@ FAULTS = (
     Fault("cut", hold_s=1.0, pause_s=0.5, into=0.3),
     Fault("disk-full", hold_s=1.0, pause_s=0.5, into=0.6),
     Fault("kafka-stop", hold_s=1.0, pause_s=0.5, into=0.2),
-    Fault("driver-kill", hold_s=0.0, pause_s=0.5, into=0.7),
 )
+"""Drivers are killed in `test_kills.py`."""
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def report() -> Report:
 
 
 def test_faults_lose_nothing(report: Report) -> None:
-    """Five faults of different kinds, most of them in a batch: nothing lost, misrouted, repeated, swapped."""
+    """Four faults of different kinds, most of them in a batch: nothing lost, misrouted, repeated, swapped."""
     print(report.describe())
     assert report.exit_code == CLEAN, report.describe()
     assert [each.fault for each in report.struck] == list(FAULTS)
@@ -69,7 +69,7 @@ def test_a_verdict_depends_on_every_record(report: Report) -> None:
 def test_a_run_is_void_if_its_faults_missed(report: Report) -> None:
     """Fewer than half of the faults in a batch: clean or not, that shows nothing."""
     missed = [replace(each, batch=None) for each in report.struck]
-    assert replace(report, struck=[*report.struck[:2], *missed[2:]]).exit_code == VOID
+    assert replace(report, struck=[*report.struck[:1], *missed[1:]]).exit_code == VOID
     assert replace(report, struck=[*report.struck[:3], *missed[3:]]).exit_code == CLEAN
     assert replace(report, struck=[]).exit_code == VOID
 
