@@ -17,13 +17,13 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicPartition
 
 from branchline.kafka.admin import cluster_id
-from branchline.kafka.carrying import is_fenced
 from branchline.kafka.crossing import PROBE_TIMEOUT_S, Again, Crossing
 from branchline.kafka.ends import Ends
 from branchline.kafka.errors import BridgeFenced, ClusterUnreachable, TopicFailed, TopicMissing
 from branchline.kafka.fields import FORMAT_VERSION, dump
 from branchline.kafka.marks import Partition, read_marks
 from branchline.kafka.reading import READER_GROUP
+from branchline.kafka.transactions import is_fenced
 
 STATS_EVERY_S = 1.0
 HEARTBEAT_EVERY_S = 5.0

@@ -23,6 +23,7 @@ from branchline.kafka.marks import Marks, Partition, encode_mark, encode_run, re
 from branchline.kafka.record import Headers, Place, Record
 from branchline.kafka.returning import Returning
 from branchline.kafka.topics import BRIDGE
+from branchline.kafka.transactions import PURGED, fatal_errors_as_they_are
 
 INIT_TIMEOUT_S = 20.0
 COMMIT_TIMEOUT_S = 20.0
@@ -39,13 +40,8 @@ REFUSALS = {
 }
 """Errors that are about a record and would come again; anything else is waited out."""
 
-PURGED = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}
-"""What is said, also later, of the other records of a transaction that was aborted."""
-
 BATCH_SIZE = 1_000_000
 """Bytes of one request's records, unless a topic takes less at once."""
-
-FENCED = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
 
 
 class Carrier:
@@ -170,13 +166,8 @@ class Carrier:
         more: Iterable[tuple[bytes, bytes]] = (),
     ) -> str | None:
         """One transaction. Returns why a record of it was refused, in which case nothing was written."""
-        try:
+        with fatal_errors_as_they_are():
             return self._try_transact(records, marks, more)
-        except SystemError as error:
-            # A fatal error is raised beneath the calls that report deliveries, which then trip over it.
-            if isinstance(error.__cause__, KafkaException):
-                raise error.__cause__ from None
-            raise
 
     def _try_transact(
         self,
@@ -263,8 +254,3 @@ def _bytes(record: Record) -> int:
 
 def _after(records: Iterable[Record]) -> dict[Partition, int]:
     return {(each.place.topic, each.place.partition): each.place.offset + 1 for each in records}
-
-
-def is_fenced(error: KafkaException) -> bool:
-    """Whether another producer of the same transactional id has come, or Kafka gave up a transaction."""
-    return error.args[0].code() in FENCED

@@ -26,6 +26,7 @@ from branchline.kafka.dispatch import Step
 from branchline.kafka.markers import KEY, Marker, encode_marker, marker_consumer, read_marker
 from branchline.kafka.quarantine import Quarantine
 from branchline.kafka.topics import Topics
+from branchline.kafka.transactions import PURGED, fatal_errors_as_they_are, is_fenced
 from branchline.streaming.failpoints import FailpointReached, reach
 from branchline.streaming.out_topics import OutTopics
 from branchline.streaming.refusals import BATCH_REFUSALS, REFUSALS, VANISHED, Output, suspensions
@@ -51,9 +52,6 @@ ROUNDS = 3
 
 DOUBTS_MOST = 3
 """So often an attempt asks again what became of a commit; then it fails, and the next one asks."""
-
-_FENCED = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
-_PURGED = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}
 
 _consumers: dict[Cluster, Consumer] = {}
 """For reading markers: one per worker process and cluster."""
@@ -211,18 +209,15 @@ class OnceWriter:
                 for index, record in enumerate(self._records)
                 if record.topic in missing and record.may_be_refused(self._topics)
             }
+        fitting = quarantine(self._cluster, self._topics)
+        transaction = _Transaction(producer, self._topics, self._shard, self._alone, fitting)
         try:
-            fitting = quarantine(self._cluster, self._topics)
-            return _Transaction(producer, self._topics, self._shard, self._alone, fitting).run(
-                self._records, self._diverted, self._suspensions, self._turn.topic, self._said()
-            )
+            with fatal_errors_as_they_are():
+                return transaction.run(
+                    self._records, self._diverted, self._suspensions, self._turn.topic, self._said()
+                )
         except KafkaException as error:
             raise self._failed(error) from None
-        except SystemError as error:
-            # A fatal error is raised beneath the calls that report deliveries, which then trip over it.
-            if isinstance(error.__cause__, KafkaException):
-                raise self._failed(error.__cause__) from None
-            raise
 
     def _letters(self) -> list[Output]:
         """The records that go to dead letters."""
@@ -246,7 +241,7 @@ class OnceWriter:
     def _failed(self, error: KafkaException) -> SinkFailed:
         reason: KafkaError = error.args[0]
         forget_quarantine(self._cluster, self._topics)
-        if reason.code() in _FENCED:
+        if is_fenced(error):
             return SinkFailed(f"another attempt at the batch has begun: {reason.str()}")
         return SinkFailed(f"Kafka did not take the batch: {reason.str()}")
 
@@ -358,7 +353,7 @@ class _Transaction:
             reach("sink.commit-not-heard", self._shard)
         except KafkaException as error:
             reason: KafkaError = error.args[0]
-            if reason.code() in _FENCED or reason.txn_requires_abort():
+            if is_fenced(error) or reason.txn_requires_abort():
                 raise
             raise _Doubt(reason.str()) from None
         except FailpointReached as lost:
@@ -385,7 +380,7 @@ class _Transaction:
                 return
 
     def _note(self, index: int | None, error: KafkaError | None, message: Message | None) -> None:
-        if error is None or error.code() in _PURGED:
+        if error is None or error.code() in PURGED:
             return
         if index is not None and error.code() in REFUSALS:
             self._refused.append(_Refused(index, error.code(), error.str()))
