@@ -8,11 +8,12 @@ import contextlib
 import json
 import random
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 from threading import Thread
 
 import pytest
+from confluent_kafka import Producer
 from routers import delivery_id, read_all
 from waiting import wait_until
 
@@ -32,6 +33,16 @@ PER_BATCH = 5_000
 UP_S, THROUGH_S = 180, 1_800
 
 pytestmark = pytest.mark.timeout(2 * 3_600)
+
+
+def write(producer: Producer, topic: str, value: str, key: str) -> None:
+    """Kafka may be down for a while: wait until there is room."""
+    while True:
+        try:
+            producer.produce(topic, value, key)
+            return
+        except BufferError:
+            producer.poll(1)
 
 
 def wants(number: int) -> tuple[str, int, int]:
@@ -71,15 +82,18 @@ def test_each_event_comes_in_order_and_once(delivery: str, tmp_path: Path) -> No
             producer = nodes.direct.producer(linger_ms=20, message_timeout_ms=600_000)
             for number, (region, price) in enumerate(events):
                 value = json.dumps({"n": number, "region": region, "price": price})
-                producer.produce(topics.entry("main"), value, str(number % KEYS))
+                write(producer, topics.entry("main"), value, str(number % KEYS))
                 producer.poll(0)
                 if number % 500 == 499:
-                    time.sleep(0.5)  # a feed that lasts for as long as the kills do
+                    # A feed that lasts for as long as the kills do, however long they take.
+                    time.sleep(0.5)
+                    share = (number + 1) * KILLS // EVENTS
+                    wait_until(lambda share=share: killed.total() >= share, UP_S, "the next kill")
             assert producer.flush(600) == 0
 
+        killed: Counter[str] = Counter()
         feed = Thread(target=publish)
         feed.start()
-        killed: dict[str, int] = defaultdict(int)
         began = time.monotonic()
         for number in range(KILLS):
             what = ("driver", "worker", "kafka")[number % 3]
@@ -88,9 +102,9 @@ def test_each_event_comes_in_order_and_once(delivery: str, tmp_path: Path) -> No
                 router.kill()
                 router.start()
             elif what == "worker":
-                workers = router.workers()
-                assert workers, "there is one while events flow"
-                draw.choice(workers).kill()
+                # One that was started just now has yet to come to its first batch.
+                wait_until(router.workers, UP_S, "a worker is at work")
+                draw.choice(router.workers()).kill()
             else:
                 process = nodes.all[0].process()
                 assert process is not None and process.kill()
