@@ -29,7 +29,7 @@ TOOLS = {"pip", "setuptools", "wheel"}
 ALLOWED = (
     r"Apache[ -](Software License[ -]?)?(License,? )?(Version )?2(\.0)?",
     r"Apache (Software )?License(, Version 2\.0)?",
-    r"Apache-2\.0",
+    r"Apache-2\.0( WITH LLVM-exception)?",
     r"MIT( License)?",
     r"MIT-CMU|HPND|Historical Permission Notice and Disclaimer \(HPND\)",
     r"BSD([ -][23]-Clause)?( License)?|BSD-[23]-Clause|3-Clause BSD License|0BSD",

@@ -13,7 +13,7 @@ FOLDERS = ("routing", "kafka", "streaming", "ops")
 SETUPTOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
 
 # What routing may use beside the standard library and itself.
-ROUTING_LIBRARIES = {"lark", "numpy", "pyarrow"}
+ROUTING_LIBRARIES = {"lark", "numba", "numpy", "pyarrow"}
 
 # Clocks, randomness and the outside world: what the pure core must not touch.
 IMPURE = {
@@ -43,7 +43,7 @@ def imports(file: Path) -> Iterator[tuple[str, ...]]:
 
 
 def test_routing_imports_only_what_is_pure() -> None:
-    """Routing imports the standard library, numpy, lark, pyarrow and itself, and nothing else."""
+    """Routing imports the standard library, numba, numpy, lark, pyarrow and itself, and nothing else."""
     for file in sources("routing"):
         for path in imports(file):
             if path[0] == "branchline":
