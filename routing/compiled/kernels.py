@@ -1,9 +1,9 @@
 """How loops are compiled: one decorator, so that all of them are compiled alike.
 
-A *kernel* is a function over flat arrays and numbers. It is compiled when it is first called with arguments of
-some types, and what was compiled is kept in a cache beside the module (or where `NUMBA_CACHE_DIR` says), so
+A *kernel* is a function over flat arrays and numbers. It is compiled when it is first called with arguments
+of some types; what was compiled is kept in a cache beside the module (or where `NUMBA_CACHE_DIR` says), so
 that the next process only loads it. Kernels do not check their indexes: whoever writes one bounds what it
-writes, and its tests run it with `NUMBA_DISABLE_JIT=1` semantics in mind, where numpy checks them.
+writes.
 """
 
 from collections.abc import Callable
