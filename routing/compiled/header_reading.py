@@ -1,0 +1,223 @@
+"""The headers of many events, read at once.
+
+The format is that of `prefix/header.py`, which stays the reference: a row is *ok* only if the reference
+accepts the same bytes and finds the same in them. Rows that are not ok are the reference's to decide: they
+are damaged, or have what does not fit here, which is a scope beyond 64 homes or a number beyond the sizes
+that `prefixes.py` names. So nothing is ever accepted here that would be refused there.
+
+The reference encodes what it has read and compares. Here each thing that can be written in two ways is looked
+at where it is read: a number with an empty last byte, unknown flags, a scope with an empty last byte. Entries
+have one form only, once the bits that lead through them fit together.
+
+Cost: one pass over the bytes for the checksum and one to read; room for as many entries as there are bytes,
+of which only what is written is ever touched.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from branchline.routing.compiled.checksums import crc32
+from branchline.routing.compiled.kernels import kernel
+from branchline.routing.compiled.prefixes import (
+    CHILD_NUMBER_MAX,
+    Bytes,
+    Flags,
+    Ints,
+    Longs,
+    Prefixes,
+    Words,
+    frozen,
+)
+from branchline.routing.overlay.topology import TOPOLOGY_NUMBER_MAX
+from branchline.routing.prefix.header import DECODED_MAX_BYTES, FORMAT_VERSION
+
+_SHORTEST = 6
+_SHORTEST_PART = 5
+_SCOPE_BYTES_MAX = 8
+_SHIFT_MAX = 56
+"""Of the last of nine bytes, which hold 63 bits."""
+_BESIDE_MAX = 2**62
+
+
+class Headers(NamedTuple):
+    """What the brokers before told about events."""
+
+    ok: Flags
+    """Rows that were read; of the others nothing here means anything, and they have no parts."""
+    hops: Longs
+    topology: Longs
+    scope: Words
+    parts_at: Longs
+    """Where in the data the parts begin, their count included."""
+    prefixes: Prefixes
+
+
+def read_headers(data: Bytes, first: Longs) -> Headers:
+    """The headers that lie in the data one after the other, row r from `first[r]` to `first[r + 1]`."""
+    heads, arrays, parts, entries, beside = _read(frozen(data), first)
+    return Headers(*heads, Prefixes(arrays, *parts, *entries, *beside))
+
+
+@kernel
+def _read(
+    data: Bytes, first: Longs
+) -> tuple[
+    tuple[Flags, Longs, Longs, Words, Longs],
+    Flags,
+    tuple[Longs, Longs, Longs, Flags, Flags],
+    tuple[Longs, Ints, Ints],
+    tuple[Longs, Longs],
+]:
+    rows = len(first) - 1
+    size = first[rows] - first[0]
+    ok, arrays = np.zeros(rows, np.bool_), np.zeros(rows, np.bool_)
+    hops, topology = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+    scope, parts_at = np.zeros(rows, np.uint64), np.zeros(rows, np.int64)
+    parts_max = size // _SHORTEST_PART + 1
+    part_first = np.zeros(rows + 1, np.int64)
+    incarnation, clock = np.empty(parts_max, np.int64), np.empty(parts_max, np.int64)
+    cut, many = np.empty(parts_max, np.bool_), np.empty(parts_max, np.bool_)
+    entry_first, beside_first = np.empty(parts_max + 1, np.int64), np.empty(parts_max + 1, np.int64)
+    entry_first[0] = beside_first[0] = 0
+    level, number = np.empty(size, np.int32), np.empty(size, np.int32)
+    beside = np.empty(size, np.int64)
+    elder, is_last = np.empty(DECODED_MAX_BYTES + 2, np.int64), np.empty(DECODED_MAX_BYTES + 2, np.bool_)
+    parts = 0
+    for row in range(rows):
+        part_first[row] = parts
+        at, end = first[row], first[row + 1] - 4
+        if not _is_sealed(data, at, end) or data[at] != FORMAT_VERSION or data[at + 1] > 1:
+            continue
+        arrays[row] = data[at + 1] == 1
+        hops[row], at = _number(data, at + 2, end)
+        topology[row], at = _number(data, at, end)
+        scope[row], at = _scope(data, at, end)
+        parts_at[row] = at
+        count, at = _number(data, at, end)
+        if at < 0 or topology[row] > TOPOLOGY_NUMBER_MAX or count > end - at:
+            continue
+        made = parts
+        for part in range(parts, parts + count):
+            flags = data[at] if 0 <= at < end else 4
+            if flags > 3:
+                at = -1
+                break
+            cut[part], many[part] = flags & 1 != 0, flags & 2 != 0
+            incarnation[part], at = _number(data, at + 1, end)
+            clock[part], at = _number(data, at, end)
+            entry_first[part + 1], at = _entries(
+                data, at, end, entry_first[part], level, number, elder, is_last
+            )
+            beside_first[part + 1], at = _beside(data, at, end, beside_first[part], beside)
+            if at < 0:
+                break
+            made += 1
+        if at == end:
+            ok[row] = True
+            parts = made
+    part_first[rows] = parts
+    return (
+        (ok, hops, topology, scope, parts_at),
+        arrays,
+        (part_first, incarnation[:parts], clock[:parts], cut[:parts], many[:parts]),
+        (entry_first[: parts + 1], level[: entry_first[parts]], number[: entry_first[parts]]),
+        (beside_first[: parts + 1], beside[: beside_first[parts]]),
+    )
+
+
+@kernel
+def _is_sealed(data: Bytes, at: int, end: int) -> bool:
+    """Whether there are as many bytes as a header has, and its checksum stands at the end."""
+    if not _SHORTEST <= end + 4 - at <= DECODED_MAX_BYTES:
+        return False
+    told = (
+        np.int64(data[end])
+        | np.int64(data[end + 1]) << 8
+        | np.int64(data[end + 2]) << 16
+        | np.int64(data[end + 3]) << 24
+    )
+    return bool(crc32(data, at, end) == told)
+
+
+@kernel
+def _number(data: Bytes, at: int, end: int) -> tuple[int, int]:
+    """The number that begins here, and where the next thing does; -1 if there is none, or was none."""
+    if not 0 <= at < end:
+        return 0, -1
+    byte = np.int64(data[at])
+    if byte < 0x80:
+        return int(byte), at + 1
+    number = byte & 0x7F
+    shift = 7
+    while shift <= _SHIFT_MAX:
+        at += 1
+        if at >= end:
+            return 0, -1
+        byte = np.int64(data[at])
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            # An empty last byte: the number has a shorter form.
+            return int(number), at + 1 if byte else -1
+        shift += 7
+    return 0, -1
+
+
+@kernel
+def _scope(data: Bytes, at: int, end: int) -> tuple[np.uint64, int]:
+    count, at = _number(data, at, end)
+    if at < 0 or count > _SCOPE_BYTES_MAX or count > end - at:
+        return np.uint64(0), -1
+    scope = np.uint64(0)
+    for place in range(count):
+        scope |= np.uint64(data[at + place]) << np.uint64(8 * place)
+    if count and not data[at + count - 1]:
+        return np.uint64(0), -1
+    return scope, at + count
+
+
+@kernel
+def _entries(
+    data: Bytes, at: int, end: int, made: int, level: Ints, number: Ints, elder: Longs, is_last: Flags
+) -> tuple[int, int]:
+    """Append the entries; how many there are now, and where the next thing begins."""
+    count, at = _number(data, at, end)
+    if at < 0 or count > end - at:
+        return made, -1
+    depth = 1
+    elder[1] = -1
+    for place in range(made, made + count):
+        packed, at = _number(data, at, end)
+        if at < 0 or not depth:
+            return made, -1
+        elder[depth] += (packed >> 2) + 1
+        if elder[depth] > CHILD_NUMBER_MAX:
+            return made, -1
+        level[place] = depth
+        number[place] = elder[depth]
+        is_last[depth] = packed & 1 != 0
+        if packed & 2:
+            depth += 1
+            elder[depth] = -1
+        else:
+            while depth and is_last[depth]:
+                depth -= 1
+    if depth and count:
+        return made, -1
+    return made + count, at
+
+
+@kernel
+def _beside(data: Bytes, at: int, end: int, made: int, beside: Longs) -> tuple[int, int]:
+    """Append the overflow numbers; how many there are now, and where the next thing begins."""
+    count, at = _number(data, at, end)
+    if at < 0 or count > end - at:
+        return made, -1
+    last = np.int64(-1)
+    for place in range(made, made + count):
+        more, at = _number(data, at, end)
+        if at < 0 or more > _BESIDE_MAX - last:
+            return made, -1
+        last += more + 1
+        beside[place] = last
+    return made + count, at

@@ -1,0 +1,176 @@
+"""The headers of many copies of events, written at once: the same bytes as `prefix/header.py` writes.
+
+`write_headers` writes prefixes that were matched here. `write_onward` writes what was read from headers once
+more, for the next brokers: nothing changes but the head, so the bytes of the parts are copied and only the
+head and the checksum are made. A header that would be too large is not written: the reference trims it.
+
+An entry's last bit says whether a sibling follows, which is not known when it is written. It is set, and
+taken back when the sibling comes: the bit never changes how many bytes an entry takes.
+
+Cost: one pass to write and one for the checksum.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from branchline.routing.compiled.checksums import crc32
+from branchline.routing.compiled.header_reading import Headers
+from branchline.routing.compiled.kernels import kernel
+from branchline.routing.compiled.prefixes import Bytes, Flags, Longs, Prefixes, Words, frozen
+from branchline.routing.prefix.header import FORMAT_VERSION, HEADER_MAX_BYTES
+
+_HEAD_MAX = 2 + 9 + 9 + 1 + 8
+_CHECKSUM = 4
+_NUMBER_MAX = 9
+_ENTRY_MAX = 5
+
+
+class Copies(NamedTuple):
+    """Copies to be sent, each of the event of a row."""
+
+    row: Longs
+    scope: Words
+    topology: Longs
+    hops: Longs
+    """How many links the copy will have crossed."""
+
+
+class Written(NamedTuple):
+    """Headers that lie in the data one after the other."""
+
+    data: Bytes
+    first: Longs
+    ok: Flags
+    """Whether it was written; if not, it would be too large, and its run is empty."""
+
+
+def write_headers(prefixes: Prefixes, copies: Copies) -> Written:
+    """The header of each copy, with the prefix of its row."""
+    return Written(*_write(prefixes, copies))
+
+
+def write_onward(data: Bytes, first: Longs, headers: Headers, copies: Copies) -> Written:
+    """The header of each copy, with the prefix that came with its row, which must be ok."""
+    return Written(*_write_onward(frozen(data), first, headers.parts_at, headers.prefixes.arrays, copies))
+
+
+@kernel
+def _write(prefixes: Prefixes, copies: Copies) -> tuple[Bytes, Longs, Flags]:
+    rows = len(copies.row)
+    size, deepest = 0, 0
+    for copy in range(rows):
+        size += _most(prefixes, copies.row[copy])
+    for level in prefixes.level:
+        deepest = max(deepest, level)
+    out = np.empty(size, np.uint8)
+    first, ok = np.zeros(rows + 1, np.int64), np.zeros(rows, np.bool_)
+    elder, byte_of = np.empty(deepest + 1, np.int64), np.empty(deepest + 1, np.int64)
+    for copy in range(rows):
+        row = copies.row[copy]
+        start = first[copy]
+        at = _put_head(out, start, prefixes.arrays[row], copies, copy)
+        part_from, part_to = prefixes.part_first[row], prefixes.part_first[row + 1]
+        at = _put(out, at, part_to - part_from)
+        for part in range(part_from, part_to):
+            out[at] = prefixes.cut[part] | prefixes.many[part] << 1
+            at = _put(out, at + 1, prefixes.incarnation[part])
+            at = _put(out, at, prefixes.clock[part])
+            at = _put_entries(out, at, prefixes, part, elder, byte_of)
+            low, high = prefixes.beside_first[part], prefixes.beside_first[part + 1]
+            at = _put(out, at, high - low)
+            last = np.int64(-1)
+            for place in range(low, high):
+                at = _put(out, at, prefixes.beside[place] - last - 1)
+                last = prefixes.beside[place]
+        first[copy + 1], ok[copy] = _seal(out, start, at)
+    return out[: first[rows]], first, ok
+
+
+@kernel
+def _write_onward(
+    data: Bytes, first: Longs, parts_at: Longs, arrays: Flags, copies: Copies
+) -> tuple[Bytes, Longs, Flags]:
+    rows = len(copies.row)
+    size = 0
+    for copy in range(rows):
+        row = copies.row[copy]
+        size += first[row + 1] - parts_at[row] + _HEAD_MAX
+    out = np.empty(size, np.uint8)
+    made, ok = np.zeros(rows + 1, np.int64), np.zeros(rows, np.bool_)
+    for copy in range(rows):
+        row = copies.row[copy]
+        start = made[copy]
+        at = _put_head(out, start, arrays[row], copies, copy)
+        for place in range(parts_at[row], first[row + 1] - _CHECKSUM):
+            out[at] = data[place]
+            at += 1
+        made[copy + 1], ok[copy] = _seal(out, start, at)
+    return out[: made[rows]], made, ok
+
+
+@kernel
+def _most(prefixes: Prefixes, row: int) -> int:
+    """The most bytes that a row takes."""
+    low, high = prefixes.part_first[row], prefixes.part_first[row + 1]
+    entries = prefixes.entry_first[high] - prefixes.entry_first[low]
+    beside = prefixes.beside_first[high] - prefixes.beside_first[low]
+    size = _HEAD_MAX + _NUMBER_MAX + (high - low) * (1 + 4 * _NUMBER_MAX)
+    return int(size + entries * _ENTRY_MAX + beside * _NUMBER_MAX + _CHECKSUM)
+
+
+@kernel
+def _put(out: Bytes, at: int, number: int) -> int:
+    """Write the number; where the next thing goes."""
+    while number > 0x7F:
+        out[at] = number & 0x7F | 0x80
+        number >>= 7
+        at += 1
+    out[at] = number
+    return at + 1
+
+
+@kernel
+def _put_head(out: Bytes, at: int, arrays: bool, copies: Copies, copy: int) -> int:
+    out[at] = FORMAT_VERSION
+    out[at + 1] = arrays
+    at = _put(out, at + 2, copies.hops[copy])
+    at = _put(out, at, copies.topology[copy])
+    length_at = at
+    at += 1
+    scope = copies.scope[copy]
+    while scope:
+        out[at] = scope & np.uint64(0xFF)
+        scope >>= np.uint64(8)
+        at += 1
+    out[length_at] = at - length_at - 1
+    return at
+
+
+@kernel
+def _put_entries(out: Bytes, at: int, prefixes: Prefixes, part: int, elder: Longs, byte_of: Longs) -> int:
+    low, high = prefixes.entry_first[part], prefixes.entry_first[part + 1]
+    at = _put(out, at, high - low)
+    depth = 0
+    for place in range(low, high):
+        level, number = prefixes.level[place], np.int64(prefixes.number[place])
+        above = np.int64(-1)
+        if depth >= level:
+            above = elder[level]
+            out[byte_of[level]] &= 0xFE
+        depth = level
+        elder[level], byte_of[level] = number, at
+        below = place + 1 < high and prefixes.level[place + 1] > level
+        at = _put(out, at, (number - above - 1) << 2 | below << 1 | 1)
+    return at
+
+
+@kernel
+def _seal(out: Bytes, start: int, at: int) -> tuple[int, bool]:
+    """Put the checksum behind what was written; where the next row begins, and whether this one stands."""
+    if at + _CHECKSUM - start > HEADER_MAX_BYTES:
+        return start, False
+    remainder = crc32(out, start, at)
+    for place in range(_CHECKSUM):
+        out[at + place] = remainder >> 8 * place & 0xFF
+    return at + _CHECKSUM, True

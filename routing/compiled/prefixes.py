@@ -1,0 +1,96 @@
+"""The prefixes of many events as flat arrays.
+
+Row r has the parts from `part_first[r]` to `part_first[r + 1]`; part p has the entries of its FPT from
+`entry_first[p]` on, in depth-first order, and its overflow numbers from `beside_first[p]` on, ascending. What
+each of them means is in `prefix/trees.py`.
+
+A child number takes 31 bits here and all else 63. A prefix with a larger one is not put into arrays: the
+reference goes on with it.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from branchline.routing.prefix.trees import PartPrefix, Prefix
+from branchline.routing.prefix.updates import Version
+
+Bytes: TypeAlias = NDArray[np.uint8]
+Flags: TypeAlias = NDArray[np.bool_]
+Ints: TypeAlias = NDArray[np.int32]
+Longs: TypeAlias = NDArray[np.int64]
+Words: TypeAlias = NDArray[np.uint64]
+
+CHILD_NUMBER_MAX = 2**31 - 1
+
+
+class Prefixes(NamedTuple):
+    """What a content match found, for each row."""
+
+    arrays: Flags
+    """For each row, whether everything found is in doubt because the event has arrays."""
+    part_first: Longs
+    incarnation: Longs
+    clock: Longs
+    cut: Flags
+    many: Flags
+    entry_first: Longs
+    level: Ints
+    number: Ints
+    beside_first: Longs
+    beside: Longs
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return len(self.arrays)
+
+    def prefix(self, row: int) -> Prefix:
+        """One of them as the reference has it."""
+        parts = range(int(self.part_first[row]), int(self.part_first[row + 1]))
+        return Prefix(tuple(map(self._part, parts)), bool(self.arrays[row]))
+
+    def _part(self, part: int) -> PartPrefix:
+        entries = slice(self.entry_first[part], self.entry_first[part + 1])
+        return PartPrefix(
+            Version(int(self.incarnation[part]), int(self.clock[part])),
+            tuple(zip(self.level[entries].tolist(), self.number[entries].tolist(), strict=True)),
+            tuple(self.beside[self.beside_first[part] : self.beside_first[part + 1]].tolist()),
+            bool(self.cut[part]),
+            bool(self.many[part]),
+        )
+
+
+def flat(prefixes: Sequence[Prefix]) -> Prefixes:
+    """Prefixes of the reference as arrays; none of them may have a number that is too large."""
+    parts = [part for prefix in prefixes for part in prefix.parts]
+    entries = [entry for part in parts for entry in part.entries]
+    return Prefixes(
+        np.array([prefix.arrays for prefix in prefixes], np.bool_),
+        firsts([len(prefix.parts) for prefix in prefixes]),
+        np.array([part.version.incarnation for part in parts], np.int64),
+        np.array([part.version.clock for part in parts], np.int64),
+        np.array([part.cut for part in parts], np.bool_),
+        np.array([part.many for part in parts], np.bool_),
+        firsts([len(part.entries) for part in parts]),
+        np.array([level for level, _ in entries], np.int32),
+        np.array([number for _, number in entries], np.int32),
+        firsts([len(part.numbers) for part in parts]),
+        np.array([number for part in parts for number in part.numbers], np.int64),
+    )
+
+
+def frozen(data: Bytes) -> Bytes:
+    """The same bytes, not to be written: those of others never are, and so kernels are compiled once."""
+    view = data.view()
+    view.flags.writeable = False
+    return view
+
+
+def firsts(counts: Sequence[int] | Longs) -> Longs:
+    """Where each run begins, and where the last one ends."""
+    made = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=made[1:])
+    return made
