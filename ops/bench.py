@@ -1,8 +1,7 @@
 """`bench`: how fast parts of Branchline are on this machine. Figures to compare, not to promise."""
 
-import json
 import time
-from collections.abc import Callable, Iterator
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -14,14 +13,10 @@ from branchline.ops.bench_recovery import recovery
 from branchline.ops.bench_tree import tree
 from branchline.ops.output import emit, table
 from branchline.ops.settings import json_option
+from branchline.ops.spelled_filters import SPELLINGS, Spelled
 from branchline.routing.codes import Rejection
 from branchline.routing.compiling import compile_expression
 from branchline.routing.spellings import read_filter
-
-NAMES = ("type", "source", "subject", "region", "tier", "channel", "currency", "carrier")
-WORDS = ("order", "flight", "invoice", "madrid", "zurich", "gold", "web", "EUR", "urgent", "refund")
-FEWEST, MOST = 3, 5
-"""Predicates in a filter, as in the workloads that matchers are compared with."""
 
 
 @click.group(short_help="Measure how fast parts of Branchline are here.")
@@ -45,9 +40,9 @@ def filters(count: int, seed: int, as_json: bool) -> None:
     """
     rows: list[dict[str, Any]] = []
     total_s = 0.0
-    for spelling, write in WRITERS.items():
+    for spelling in SPELLINGS:
         random = Random(f"{seed} {spelling}")
-        texts = list(_distinct(write, random, count // len(WRITERS) or 1))
+        texts = list(islice(Spelled().texts(spelling, random), count // len(SPELLINGS) or 1))
         read_filter(spelling, texts[0])  # builds the parser's tables, once for each process
         started = time.process_time()
         expressions = [read_filter(spelling, text) for text in texts]
@@ -78,100 +73,6 @@ def filters(count: int, seed: int, as_json: bool) -> None:
         names = list(rows[0])
         click.echo(table(names, [[str(row.get(name, "")) for name in names] for row in rows]))
 
-
-def _distinct(write: Callable[[Random], str], random: Random, count: int) -> Iterator[str]:
-    seen: set[str] = set()
-    while len(seen) < count:
-        text = write(random)
-        if text not in seen:
-            seen.add(text)
-            yield text
-
-
-def _names(random: Random) -> list[str]:
-    return random.sample(NAMES, random.randint(FEWEST, MOST))
-
-
-def _word(random: Random) -> str:
-    return f"{random.choice(WORDS)}{random.randrange(1000)}"
-
-
-def _one_of(random: Random, choices: tuple[Any, ...]) -> Any:
-    return random.choice(choices)
-
-
-def _sql(random: Random) -> str:
-    def predicate(name: str) -> str:
-        number, more = random.randrange(1000), random.randrange(1000, 2000)
-        return random.choice(
-            (
-                f"{name} = '{_word(random)}'",
-                f"data.{name} > {number}",
-                f"data.{name} BETWEEN {number} AND {more}.5",
-                f"{name} IN ('{_word(random)}', '{_word(random)}')",
-                f"{name} LIKE '{_word(random)}%'",
-                f"NOT {name} = '{_word(random)}'",
-                f"({name} = '{_word(random)}' OR data.{name} <= {number})",
-            )
-        )
-
-    return " AND ".join(predicate(name) for name in _names(random))
-
-
-def _cesql(random: Random) -> str:
-    def predicate(name: str) -> str:
-        return random.choice(
-            (
-                f"{name} = '{_word(random)}'",
-                f"{name} LIKE '{_word(random)}%'",
-                f"{name} IN ('{_word(random)}', '{_word(random)}')",
-                f"{name} != '{_word(random)}'",
-                f"EXISTS {name}",
-            )
-        )
-
-    return " AND ".join(predicate(name) for name in _names(random))
-
-
-def _cloudevents(random: Random) -> str:
-    def predicate(name: str) -> Any:
-        return _one_of(
-            random,
-            (
-                {"exact": {name: _word(random)}},
-                {"prefix": {name: _word(random)}},
-                {"suffix": {name: _word(random)}},
-                {"any": [{"exact": {name: _word(random)}}, {"prefix": {name: _word(random)}}]},
-            ),
-        )
-
-    return json.dumps([predicate(name) for name in _names(random)])
-
-
-def _eventbridge(random: Random) -> str:
-    def alternatives() -> Any:
-        number, more = random.randrange(1000), random.randrange(1000, 2000)
-        return _one_of(
-            random,
-            (
-                [_word(random)],
-                [_word(random), _word(random)],
-                [{"prefix": _word(random)}],
-                [{"numeric": [">", number, "<=", more]}],
-                [{"anything-but": [_word(random), _word(random)]}],
-                [{"suffix": _word(random)}],
-            ),
-        )
-
-    return json.dumps({"data": {name: alternatives() for name in _names(random)}})
-
-
-WRITERS: dict[str, Callable[[Random], str]] = {
-    "sql": _sql,
-    "cesql": _cesql,
-    "cloudevents": _cloudevents,
-    "eventbridge": _eventbridge,
-}
 
 # In the order in which the documentation has them.
 bench.add_command(tree)

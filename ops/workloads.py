@@ -86,14 +86,19 @@ def _number(random: Random) -> float:
     return round(min(max(random.gauss(0, BOUND / 3), -BOUND), BOUND), 1)
 
 
-def _word(random: Random) -> str:
+def spelled(rank: int) -> str:
     """The word of a rank: two to four syllables, spelled by the digits of the rank."""
-    rank = _WORD.draw(random) + len(_SYLLABLES)
-    word = ""
+    rank += len(_SYLLABLES)
+    made = ""
     while rank:
         rank, digit = divmod(rank, len(_SYLLABLES))
-        word += _SYLLABLES[digit]
-    return word
+        made += _SYLLABLES[digit]
+    return made
+
+
+def word(random: Random) -> str:
+    """A word of the vocabulary, as often as Zipf says."""
+    return spelled(_WORD.draw(random))
 
 
 def _equal(name: str, random: Random) -> Constraint:
@@ -115,7 +120,7 @@ def _ranges(random: Random) -> list[Constraint]:
 
 
 def _words(random: Random) -> list[Constraint]:
-    return [Contains(("query",), Axis.TEXT, _word(random)) for _ in range(random.randint(1, 3))]
+    return [Contains(("query",), Axis.TEXT, word(random)) for _ in range(random.randint(1, 3))]
 
 
 def _mixed(random: Random) -> list[Constraint]:
@@ -123,9 +128,9 @@ def _mixed(random: Random) -> list[Constraint]:
     made += [_around(name, random) for name in _names(_number_name, random, random.randint(0, 2))]
     chance = random.random()
     if chance < 0.1:
-        made.append(Contains(("query",), Axis.TEXT, _word(random)))
+        made.append(Contains(("query",), Axis.TEXT, word(random)))
     elif chance < 0.2:
-        made.append(Range(("query",), Axis.TEXT, prefix_range(_word(random)[:4])))
+        made.append(Range(("query",), Axis.TEXT, prefix_range(word(random)[:4])))
     return made
 
 
@@ -139,7 +144,7 @@ def _event_of_numbers(random: Random) -> dict[str, JsonValue]:
 
 
 def _event_of_words(random: Random) -> dict[str, JsonValue]:
-    return {"query": " ".join(_word(random) for _ in range(WORDS_IN_EVENT))}
+    return {"query": " ".join(word(random) for _ in range(WORDS_IN_EVENT))}
 
 
 def _event_of_all(random: Random) -> dict[str, JsonValue]:

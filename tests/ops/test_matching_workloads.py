@@ -1,0 +1,51 @@
+"""What matchers are measured with is what it says it is."""
+
+import json
+from itertools import islice
+from random import Random
+
+import pytest
+
+from branchline.ops.matching_workloads import MATCHING, Shape, draw_events, draw_filters
+from branchline.ops.spelled_filters import SPELLINGS, Spelled
+from branchline.routing.event import Event
+from branchline.routing.filters import conjoin
+
+
+@pytest.mark.parametrize("name", MATCHING)
+def test_filters_are_in_normal_form_and_events_match_wherever_attributes_are(name: str) -> None:
+    """Nested or not, with arrays or without, the same filters match the same events."""
+    workload = MATCHING[name]
+    found = []
+    for shape, awkward in ((Shape.FLAT, 0.0), (Shape.NESTED, 0.0), (Shape.NESTED, 0.5)):
+        filters = draw_filters(workload, 150, 1, shape)
+        assert all(conjoin(each) == each for each in filters)
+        texts = draw_events(workload, 40, 1, shape, awkward)
+        assert sum(b"[" in each for each in texts) == 40 * awkward
+        events = [Event(json.loads(each)) for each in texts]
+        found.append([[event.may_match((each,)) for each in filters] for event in events])
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("name", MATCHING)
+def test_a_larger_draw_begins_with_the_smaller(name: str) -> None:
+    """So that growth is of one set of filters."""
+    few, many = (draw_filters(MATCHING[name], count, 7, Shape.FLAT) for count in (50, 120))
+    assert many[:50] == few
+    assert few != draw_filters(MATCHING[name], 50, 8, Shape.FLAT)
+
+
+@pytest.mark.parametrize(("name", "density"), [("gaussian-0.1", 0.001), ("gaussian-1", 0.01)])
+def test_ranges_have_the_density_that_they_are_named_for(name: str, density: float) -> None:
+    """An event matches that share of the filters, within what so small a sample allows."""
+    filters = draw_filters(MATCHING[name], 1_000, 1, Shape.FLAT)
+    events = [Event(json.loads(each)) for each in draw_events(MATCHING[name], 100, 1, Shape.FLAT, 0)]
+    share = sum(event.may_match((each,)) for event in events for each in filters) / 100_000
+    assert density / 2 < share < density * 2
+
+
+def test_texts_of_all_spellings_differ() -> None:
+    """However few words there are."""
+    for spelling in SPELLINGS:
+        texts = list(islice(Spelled(2).texts(spelling, Random(1)), 200))
+        assert len(set(texts)) == 200
