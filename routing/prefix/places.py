@@ -24,7 +24,7 @@ it. Finding is O(places found), forgetting O(places forgotten).
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -70,6 +70,9 @@ class Places:
         self._ended: dict[int, list[_Stand]] = {}
         """The same by the clock of their end."""
         self._outstanding: set[Filter] = set()
+        self.touched: set[Where] | None = None
+        """Where those who stand now, or their owners, may have changed. Noted once somebody made it a set;
+        whoever reads it empties it."""
 
     def __len__(self) -> int:
         """How many distinct filters stand here."""
@@ -84,6 +87,7 @@ class Places:
             self._stands[filter_] = []
             for clock in self._vocabulary.clocks():
                 self._stand(filter_, clock)
+        self._touch(self._stands[filter_])
 
     def remove(self, filter_: Filter, owner: Owner) -> None:
         """Somebody is interested once less; who is not interested at all any more is forgotten."""
@@ -93,6 +97,7 @@ class Places:
         if owners[owner]:
             return
         del owners[owner]
+        self._touch(self._stands[filter_])
         if not owners:
             del self._owners[filter_]
             self._outstanding.discard(filter_)
@@ -104,6 +109,8 @@ class Places:
         clocks = self._vocabulary.clocks()
         self._take_concerned(changes, clocks[0])
         if changes.everything:
+            for there in self._at.values():
+                self._touch(there)
             for known in (self._at, self._past, self._ended, self._outstanding):
                 known.clear()
             concerned = set(self._owners)
@@ -135,6 +142,12 @@ class Places:
         if self._stored is not None:
             for row, exact in self._stored.standing(where, clock):
                 yield self._stored.owners(row), exact
+
+    def now(self) -> Iterator[tuple[Where, Collection[Owner], bool]]:
+        """Who stands where now, and whether exactly; without those who stand as they were stored."""
+        for where, stands in self._at.items():
+            for stand in stands:
+                yield where, stand.owners, stand.exact
 
     def owners(self, filter_: Filter) -> Iterator[Owner]:
         self._take(filter_)
@@ -214,6 +227,7 @@ class Places:
             stand = _Stand(filter_, self._owners[filter_], where, exact, clock)
             stands.append(stand)
             self._at.setdefault(where, set()).add(stand)
+        self._touch(stands)
         if all(stand.exact for stand in stands if stand.until == ALIVE):
             self._outstanding.discard(filter_)
         else:
@@ -227,7 +241,12 @@ class Places:
             if stand.since <= clock < stand.until:
                 yield stand
 
+    def _touch(self, stands: Iterable[_Stand]) -> None:
+        if self.touched is not None:
+            self.touched.update(stand.where for stand in stands if stand.until == ALIVE)
+
     def _end(self, stand: _Stand, clock: int) -> None:
+        self._touch((stand,))
         _leave(self._at, stand)
         stand.until = clock
         self._past.setdefault(stand.where, set()).add(stand)

@@ -12,7 +12,7 @@ buffer; a constraint that is not among the last is a few microseconds.
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from branchline.routing.filters import Constraint
@@ -78,6 +78,10 @@ class Column:
 
     def append(self, value: int) -> None:
         self._added.append(value)
+
+    def pieces(self) -> tuple[memoryview, Mapping[int, int], "array[int]"]:
+        """What was stored, what was written over it, and what was added: to be read all at once."""
+        return self._stored, self._written, self._added
 
 
 class Constraints:

@@ -13,7 +13,7 @@ the checksum.
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Set
 from typing import TypeAlias
 
 from branchline.routing.control import Identity
@@ -132,6 +132,15 @@ class StoredPlaces:
         self._known: dict[int, Owner] = {}
         self._found: dict[int, list[tuple[int, bool, int, int]]] = {}
         """What stands somewhere, for the places that were asked for: row, exact, since, until."""
+
+    def now(self) -> tuple[dict[str, memoryview], Set[int]]:
+        """The columns, to be read all at once, and the rows that were taken. What still holds ends below 0."""
+        names = ("owner_first", "owner_number", "stand_row", "stand_where", "stand_exact", "stand_until")
+        return {name: self._section[name] for name in names}, self._taken
+
+    def owner(self, number: int) -> Owner:
+        """The owner that the columns name by a number."""
+        return self._owner(number)
 
     def left(self) -> int:
         """How many filters stand here."""
