@@ -134,7 +134,7 @@ class StoredPlaces:
         """What stands somewhere, for the places that were asked for: row, exact, since, until."""
 
     def now(self) -> tuple[dict[str, memoryview], Set[int]]:
-        """The columns, to be read all at once, and the rows that were taken. What still holds ends below 0."""
+        """The columns, to be read all at once, and the rows that were taken. What holds on ends below 0."""
         names = ("owner_first", "owner_number", "stand_row", "stand_where", "stand_exact", "stand_until")
         return {name: self._section[name] for name in names}, self._taken
 
