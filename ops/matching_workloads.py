@@ -9,8 +9,8 @@
 - `spellings`: filters in four spellings, three to five predicates each, compiled to their covers.
 
 An event of the first two has twelve texts and four numbers, some 300 bytes. `nested` places each attribute
-two objects down, in one of four groups. *Awkward* events have the same values, but some
-attributes are arrays of so many elements that no compiled loop takes them: they are what a slow path is for.
+two objects down, in one of four groups. *Awkward* events have the same values, but one of
+them is in an array, which compiled loops leave to the slow path.
 """
 
 import gc
@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
-from math import isqrt
 from random import Random
 from statistics import NormalDist
 
@@ -46,8 +45,8 @@ SPREAD = 50 / 3
 WORDS_IN_EVENT = 12
 VARIANTS = 5
 """Few, so that texts of `spellings` meet the events."""
-AWKWARD_CHOICES = 65
-"""An event with more choices than a compiled loop takes: one of each array's elements."""
+AWKWARD_ELEMENTS = 3
+"""Of the array in an awkward event."""
 GROUPS = 4
 
 
@@ -122,10 +121,9 @@ def _nested(event: Event) -> Event:
 
 
 def _awkward(event: Event) -> Event:
-    """The same with each of its first attributes so often in an array that there are more choices."""
-    first = list(event)[:2]
-    times = AWKWARD_CHOICES if len(first) == 1 else isqrt(AWKWARD_CHOICES) + 1
-    return event | {name: [event[name]] * times for name in first}
+    """The same with an attribute in an array: each of its elements is what it was."""
+    name = next(iter(event))
+    return event | {name: [event[name]] * AWKWARD_ELEMENTS}
 
 
 def _distinct(constraints: Callable[[Random], list[Constraint]]) -> Callable[[str, int], list[Filter]]:

@@ -94,9 +94,9 @@ def test_every_package_folder_is_listed_and_mapped() -> None:
 
 
 def test_every_top_level_package_is_known_here() -> None:
-    """Every top-level folder with Python files is one of the packages, or tests."""
+    """Every top-level folder with Python files is one of the packages, or benchmarks or tests."""
     tops = {file.parent.name for file in ROOT.glob("[!.]*/*.py")}
-    assert tops - {"build", "dist"} == {*FOLDERS, "tests"}
+    assert tops - {"build", "dist"} == {*FOLDERS, "benchmarks", "tests"}
 
 
 def test_a_wheel_holds_every_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
