@@ -24,12 +24,11 @@ import click
 
 from branchline.ops.output import emit, say, table
 from branchline.ops.settings import json_option
+from branchline.ops.sql_texts import sql_text
 from branchline.ops.workloads import WORKLOADS, Workload
 from branchline.routing.codes import Rejection
 from branchline.routing.compiling import compile_filter
 from branchline.routing.control import Identity, Number, Subscribed
-from branchline.routing.filters import Contains, Filter
-from branchline.routing.intervals import is_point
 from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.facts import Fact
 from branchline.routing.prefix.optimizer import Optimizer, Settings
@@ -103,8 +102,8 @@ def cold(sizes: tuple[int, ...], name: str, seed: int, as_json: bool) -> None:
 
 def _measure(workload: Workload, size: int, seed: int) -> dict[str, Any]:
     source = workload.filters(Random(f"{seed} filters"))
-    texts = [_text(each) for each in islice(source, size)]
-    later = [_text(each) for each in islice(source, max(CHANGES))]
+    texts = [sql_text(each) for each in islice(source, size)]
+    later = [sql_text(each) for each in islice(source, max(CHANGES))]
     random = Random(f"{seed} events")
     arrivals = [Arrival(_Plain(workload.event(random))) for _ in range(BATCH)]
     one, many = (EventBatch([HOME] * count, arrivals[:count]) for count in (1, BATCH))
@@ -198,24 +197,6 @@ def _facts(texts: Iterable[str], first: int) -> Iterable[tuple[str, Fact]]:
     for number, text in enumerate(texts, first):
         identity = Identity(HOME, f"subscriber{number // PER_SUBSCRIBER}", f"filter{number}")
         yield HOME, Subscribed(identity, Number(1, number + 1), "sql", text, (f"request{number}",))
-
-
-def _text(filter_: Filter) -> str:
-    """The filter as a subscriber would write it."""
-    terms = []
-    for constraint in filter_:
-        name = ".".join(constraint.path)
-        if isinstance(constraint, Contains):
-            terms.append(f"{name} LIKE '%{constraint.word}%'")
-            continue
-        low, high = (cut[1] for cut in constraint.interval)
-        if not isinstance(low, str):
-            terms.append(f"{name} BETWEEN {low} AND {high}")
-        elif is_point(constraint.interval):
-            terms.append(f"{name} = '{high}'")
-        else:
-            terms.append(f"{name} LIKE '{low}%'")
-    return " AND ".join(terms)
 
 
 def _mb(size: int) -> float:

@@ -8,6 +8,9 @@ import pytest
 
 from branchline.ops.matching_workloads import MATCHING, Shape, draw_events, draw_filters
 from branchline.ops.spelled_filters import SPELLINGS, Spelled
+from branchline.ops.sql_texts import sql_text
+from branchline.routing.codes import Rejection
+from branchline.routing.compiling import compile_filter
 from branchline.routing.event import Event
 from branchline.routing.filters import conjoin
 
@@ -25,6 +28,15 @@ def test_filters_are_in_normal_form_and_events_match_wherever_attributes_are(nam
         events = [Event(json.loads(each)) for each in texts]
         found.append([[event.may_match((each,)) for each in filters] for event in events])
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("name", sorted(set(MATCHING) - {"spellings"}))
+def test_filters_can_be_written_as_texts(name: str) -> None:
+    """As a subscriber would: the cover of the text is the filter."""
+    for filter_ in draw_filters(MATCHING[name], 60, 1, Shape.NESTED):
+        compiled = compile_filter("sql", sql_text(filter_))
+        assert not isinstance(compiled, Rejection)
+        assert compiled.cover == (filter_,) and compiled.exact
 
 
 @pytest.mark.parametrize("name", MATCHING)
