@@ -19,36 +19,31 @@ from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from branchline.routing.compiled.kernels import kernel
-from branchline.routing.compiled.memory import PADDING, Bytes, Ints, item, word_at
+from branchline.routing.compiled.memory import PADDING, Bytes, Ints, address, load_int, part, word_at
 from branchline.routing.expression import Path
 
 _WORD = 8
 _MIX = -7046029254386353131  # 2^64 over the golden ratio, as a signed number
+_UNUSED = 32
+"""The lower half of a product says little of its factors' higher bits."""
 _SPREAD = 4
 """Buckets for each step: three of four are empty even if every one is used by one step alone."""
 
 
-class Trie(NamedTuple):
-    """Flat arrays over nodes, buckets and steps. The root is node 0; where a node is none, it is -1."""
+class Layout(NamedTuple):
+    """A trie as kernels take it: addresses and numbers. The root is node 0; -1 is no node."""
 
-    path: Ints
-    """For each node, the path that ends there, or -1."""
-    inner: Ints
-    """For each node, whether names follow it."""
-    bucket: Ints
+    nodes: int
+    """Two numbers for each node: the path that ends there, or -1, and whether names follow."""
+    buckets: int
     """For each bucket its first step; one more at the end."""
-    above: Ints
-    """For each step, the node that it leads from."""
-    length: Ints
-    """For each step, how many bytes its name has."""
-    begin: Ints
-    """For each step, where its name begins among the names."""
-    below: Ints
-    """For each step, the node that it leads to."""
-    names: Bytes
+    mask: int
+    """What is left of a hash is its bucket."""
+    steps: int
+    """Four numbers for each step: the node above, the name's length and place, and the node below."""
+    names: int
     data: int
     """The node of `data`: a CloudEvent's payload."""
     datacontenttype: int
@@ -57,6 +52,29 @@ class Trie(NamedTuple):
     key: int
     timestamp: int
     header: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trie:
+    """The arrays that a layout speaks of, and its nodes that mean something, from `data` on."""
+
+    nodes: Ints
+    buckets: Ints
+    steps: Ints
+    names: Bytes
+    known: tuple[int, int, int, int, int, int]
+
+    def layout(self) -> Layout:
+        """The trie for a kernel. Whoever has it keeps the trie, too."""
+        last = len(self.buckets) - 2
+        return Layout(
+            address(self.nodes),
+            address(self.buckets),
+            last,
+            address(self.steps),
+            address(self.names),
+            *self.known,
+        )
 
 
 @dataclass(slots=True)
@@ -110,9 +128,9 @@ def _made(root: Node) -> Trie:
     nodes = [root]
     steps: list[tuple[int, bytes, int]] = []
     for above, node in enumerate(nodes):
-        for name, below in node.below.items():
+        for name, under in node.below.items():
             steps.append((above, name.encode(errors="surrogatepass"), len(nodes)))
-            nodes.append(below)
+            nodes.append(under)
     numbers = {id(node): number for number, node in enumerate(nodes)}
 
     def number(*path: str) -> int:
@@ -122,26 +140,27 @@ def _made(root: Node) -> Trie:
         return numbers[id(node)] if node else -1
 
     return Trie(
-        np.array([node.path for node in nodes], np.int32),
-        np.array([bool(node.below) for node in nodes], np.int32),
+        np.array([(node.path, bool(node.below)) for node in nodes], np.int32),
         *_table(steps),
-        number("data"),
-        number("datacontenttype"),
-        number("kafka"),
-        number("kafka", "key"),
-        number("kafka", "timestamp"),
-        number("kafka", "header"),
+        (
+            number("data"),
+            number("datacontenttype"),
+            number("kafka"),
+            number("kafka", "key"),
+            number("kafka", "timestamp"),
+            number("kafka", "header"),
+        ),
     )
 
 
-def _table(steps: list[tuple[int, bytes, int]]) -> tuple[Ints, Ints, Ints, Ints, Ints, Bytes]:
-    """Buckets, and the steps in their order: by bucket, then as `_order` says."""
-    buckets = 1 << (_SPREAD * len(steps) + 1).bit_length()
+def _table(steps: list[tuple[int, bytes, int]]) -> tuple[Ints, Ints, Bytes]:
+    """Buckets, the steps in their order (by bucket, then as `_order` says), and names."""
+    count = 1 << (_SPREAD * len(steps) + 1).bit_length()
     padded = [name + bytes(-len(name) % _WORD) for _, name, _ in steps]
     begins = list(accumulate(map(len, padded), initial=0))
-    names = np.frombuffer(b"".join([*padded, bytes(PADDING)]), np.uint8).copy()
+    names = np.frombuffer(b"".join([*padded, bytes(PADDING)]), np.uint8)
     hashes = [
-        bucket_of(buckets, above, names, begin, len(name))
+        bucket_of(above, address(names) + begin, len(name), count - 1)
         for (above, name, _), begin in zip(steps, begins[:-1], strict=True)
     ]
 
@@ -151,47 +170,39 @@ def _table(steps: list[tuple[int, bytes, int]]) -> tuple[Ints, Ints, Ints, Ints,
         return hashes[step], above, len(name), words
 
     order = sorted(range(len(steps)), key=place)
-    bucket = np.searchsorted(np.array([hashes[step] for step in order]), np.arange(buckets + 1))
-    return (
-        bucket.astype(np.int32),
-        _column(steps[step][0] for step in order),
-        _column(len(steps[step][1]) for step in order),
-        _column(begins[step] for step in order),
-        _column(steps[step][2] for step in order),
-        names,
-    )
-
-
-def _column(numbers: Iterator[int]) -> NDArray[np.int32]:
-    return np.fromiter(numbers, np.int32)
+    buckets = np.searchsorted([hashes[step] for step in order], np.arange(count + 1))
+    table = [(steps[step][0], len(steps[step][1]), begins[step], steps[step][2]) for step in order]
+    return buckets.astype(np.int32), np.array(table, np.int32), names
 
 
 @kernel
-def bucket_of(buckets: int, node: int, text: Bytes, start: int, length: int) -> int:
-    """The bucket of a name below a node, of so many, which are a power of two."""
-    return (name_hash(node, text, start, length) >> 32) & (buckets - 1)
+def bucket_of(node: int, name: int, length: int, mask: int) -> int:
+    """The bucket of a node and a name."""
+    return name_hash(node, name, length) >> _UNUSED & mask
 
 
-@kernel
-def name_hash(node: int, text: Bytes, start: int, length: int) -> int:
-    """A hash of node and name; equal names have equal ones."""
-    mixed = (node + 1) * _MIX + length
-    for at in range(start, start + length, _WORD):
-        mixed = (mixed ^ _word(text, at, start + length - at)) * _MIX
-        mixed ^= mixed >> 29
-    return mixed * _MIX
+@part
+def path_at(trie: Layout, node: int) -> int:
+    """The path that ends at a node, or -1."""
+    return load_int(trie.nodes, 2 * node) if node >= 0 else -1
 
 
-@kernel
-def below(trie: Trie, node: int, text: Bytes, start: int, length: int) -> int:
-    """The node that a name leads to from another, or -1."""
-    bucket = bucket_of(len(trie.bucket) - 1, node, text, start, length)
-    low, high = item(trie.bucket, bucket), item(trie.bucket, bucket + 1)
+@part
+def is_inner(trie: Layout, node: int) -> bool:
+    """Whether names follow a node."""
+    return node >= 0 and load_int(trie.nodes, 2 * node + 1) != 0
+
+
+@part
+def below(trie: Layout, node: int, name: int, length: int) -> int:
+    """The node that a name, which is so long, leads to from another, or -1."""
+    bucket = name_hash(node, name, length) >> _UNUSED & trie.mask
+    low, high = load_int(trie.buckets, bucket), load_int(trie.buckets, bucket + 1)
     while low < high:
         middle = (low + high) >> 1
-        order = _order(trie, middle, node, text, start, length)
+        order = _order(trie, middle, node, name, length)
         if order == 0:
-            return item(trie.below, middle)
+            return load_int(trie.steps, 4 * middle + 3)
         if order < 0:
             high = middle
         else:
@@ -199,23 +210,36 @@ def below(trie: Trie, node: int, text: Bytes, start: int, length: int) -> int:
     return -1
 
 
-@kernel
-def _order(trie: Trie, step: int, node: int, text: Bytes, start: int, length: int) -> int:
-    """Whether node and name come before a step, are its own, or come behind: below zero, zero, above."""
-    if node != item(trie.above, step):
-        return node - item(trie.above, step)
-    if length != item(trie.length, step):
-        return length - item(trie.length, step)
-    begin = item(trie.begin, step)
+@part
+def name_hash(node: int, name: int, length: int) -> int:
+    """A hash of node and name; equal ones have the same."""
+    mixed = (node + 1) * _MIX + length
     for at in range(0, length, _WORD):
-        one, other = _word(text, start + at, length - at), word_at(trie.names, begin + at)
-        if one != other:
-            return -1 if one < other else 1
+        mixed = (mixed ^ part_of(name, at, length)) * _MIX
+        mixed ^= mixed >> _UNUSED
+    return mixed * _MIX
+
+
+@part
+def _order(trie: Layout, step: int, node: int, name: int, length: int) -> int:
+    """Whether node and name come before a step, are its own, or come behind: below zero, zero, above."""
+    above = load_int(trie.steps, 4 * step)
+    if node != above:
+        return node - above
+    known = load_int(trie.steps, 4 * step + 1)
+    if length != known:
+        return length - known
+    other = trie.names + load_int(trie.steps, 4 * step + 2)
+    for at in range(0, length, _WORD):
+        one, two = part_of(name, at, length), word_at(other + at)
+        if one != two:
+            return -1 if one < two else 1
     return 0
 
 
-@kernel
-def _word(text: Bytes, at: int, left: int) -> int:
-    """The eight bytes at a place, with zeros for those behind the last that are left."""
-    word = word_at(text, at)
-    return word if left >= _WORD else word & ((1 << (_WORD * left)) - 1)
+@part
+def part_of(name: int, at: int, length: int) -> int:
+    """Eight bytes of a name, with zeros for what is behind its end."""
+    word = word_at(name + at)
+    left = length - at
+    return word if left >= _WORD else word & (1 << _WORD * left) - 1
