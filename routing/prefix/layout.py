@@ -42,6 +42,8 @@ class Kind(Enum):
     VOCABULARY = b"BLvo"
     PLACES = b"BLpl"
     TABLE = b"BLta"
+    INDEX = b"BLai"
+    GROWING = b"BLgi"
 
 
 class Facts(NamedTuple):
