@@ -74,6 +74,11 @@ class Trees:
         self._followed: dict[tuple[int, PartPrefix], list[tuple[int, int]] | None] = {}
         """Where prefixes led, for the other brokers that share these trees and that an event passes next."""
 
+    @property
+    def height(self) -> int | None:
+        """The level below which nothing is matched, None if there is none."""
+        return self._height
+
     def stored(self) -> list[bytes]:
         """The parts as bytes, two for each."""
         return [data for vocabulary in self.vocabularies for data in vocabulary.stored()]
