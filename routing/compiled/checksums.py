@@ -6,7 +6,7 @@ Cost: some 8 tables of 256 numbers that stay in the cache; about a nanosecond fo
 import numpy as np
 from numpy.typing import NDArray
 
-from branchline.routing.compiled.kernels import kernel
+from branchline.routing.compiled.kernels import inlined
 
 _POLYNOMIAL = 0xEDB88320
 
@@ -27,7 +27,7 @@ def _tables() -> NDArray[np.int64]:
 _T = _tables()
 
 
-@kernel
+@inlined
 def crc32(data: NDArray[np.uint8], start: int, end: int) -> int:
     """The checksum of the bytes from start to end."""
     remainder = np.int64(0xFFFFFFFF)

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from branchline.routing.compiled.kernels import kernel
-from branchline.routing.compiled.lookups import find
+from branchline.routing.compiled.kernels import inlined, kernel
+from branchline.routing.compiled.lookups import NOTHING, find
 from branchline.routing.compiled.names import Names, edge_key, number_key
 from branchline.routing.compiled.prefixes import Flags, Ints, Longs, Prefixes
 from branchline.routing.compiled.standing import NOBODY, Owners, Standing
@@ -94,85 +94,83 @@ def _follow(
     handled: Flags,
 ) -> tuple[Longs, Ints]:
     """Follow one part of each row that is handled so far; rows that cannot be followed are not any more."""
+    # Asking a tuple for an array counts the array's owners up and down: not for every row.
+    arrays, part_first, cut, many = prefixes.arrays, prefixes.part_first, prefixes.cut, prefixes.many
+    incarnation, clock = prefixes.incarnation, prefixes.clock
+    entry_first, levels, numbers = prefixes.entry_first, prefixes.level, prefixes.number
+    beside_first, overflow = prefixes.beside_first, prefixes.beside
+
     rows = len(handled)
     first, items = np.zeros(rows + 1, np.int64), np.empty(2 * rows + 64, np.int32)
     place_of = np.full(owners, -1, np.int64)
     most = 0
-    for part in range(len(prefixes.clock)):
-        entries = prefixes.entry_first[part + 1] - prefixes.entry_first[part]
-        most = max(most, entries + prefixes.beside_first[part + 1] - prefixes.beside_first[part])
+    for part in range(len(clock)):
+        entries = entry_first[part + 1] - entry_first[part]
+        most = max(most, entries + beside_first[part + 1] - beside_first[part])
     path, cells = np.empty(most + 2, np.int64), np.empty(most + 1, np.int32)
+    path[0] = ROOT
     for row in range(rows):
         start = count = first[row]
-        if handled[row]:
-            found = _cells(prefixes, row, version, slots, at_node, beside, path, cells)
-            handled[row] = found >= 0
-            for place in range(found):
-                cell = cells[place]
-                size = 1 if cell & 1 else pool[cell >> 1]
-                if count + size > len(items):
-                    more = np.empty(2 * (count + size), np.int32)
-                    more[:count] = items[:count]
-                    items = more
-                if cell & 1:
-                    count = _add(items, count, start, cell >> 1, prefixes.arrays[row], place_of)
-                    continue
-                for place_in_pool in range((cell >> 1) + 1, (cell >> 1) + 1 + size):
-                    count = _add(items, count, start, pool[place_in_pool], prefixes.arrays[row], place_of)
+        part = part_first[row] + version.part
+        follows = (
+            handled[row]
+            and part < part_first[row + 1]
+            and clock[part] == version.clock
+            and incarnation[part] == version.incarnation
+            and not (cut[part] or many[part])
+        )
+        found = depth = 0
+        if follows:
+            if at_node[ROOT] != NOBODY:
+                cells[0] = at_node[ROOT]
+                found = 1
+            for place in range(entry_first[part], entry_first[part + 1]):
+                level = levels[place]
+                node = NOTHING
+                if level <= depth + 1:
+                    node = find(slots, edge_key(path[level - 1], numbers[place]))
+                if node == NOTHING:
+                    follows = False
+                    break
+                path[level] = node
+                depth = level
+                if at_node[node] != NOBODY:
+                    cells[found] = at_node[node]
+                    found += 1
+        if follows:
+            for place in range(beside_first[part], beside_first[part + 1]):
+                if find(slots, number_key(overflow[place])) == NOTHING:
+                    follows = False
+                    break
+                cell = find(beside, overflow[place])
+                if cell > NOBODY:
+                    cells[found] = cell
+                    found += 1
+        handled[row] = follows
+        for place in range(found if follows else 0):
+            cell = cells[place]
+            if cell & 1:
+                if count == len(items):
+                    items = _wider(items, 2 * count)
+                count = _add(items, count, start, cell >> 1, arrays[row], place_of)
+                continue
+            begin, size = (cell >> 1) + 1, pool[cell >> 1]
+            if count + size > len(items):
+                items = _wider(items, 2 * (count + size))
+            for each in range(begin, begin + size):
+                count = _add(items, count, start, pool[each], arrays[row], place_of)
         first[row + 1] = count
     return first, items[: first[rows]]
 
 
 @kernel
-def _cells(
-    prefixes: Prefixes,
-    row: int,
-    version: _Version,
-    slots: Longs,
-    at_node: Ints,
-    beside: Longs,
-    path: Longs,
-    cells: Ints,
-) -> int:
-    """How many places with somebody the prefix leads by, -1 if it cannot be followed."""
-    part = prefixes.part_first[row] + version.part
-    if (
-        part >= prefixes.part_first[row + 1]
-        or prefixes.clock[part] != version.clock
-        or prefixes.incarnation[part] != version.incarnation
-        or prefixes.cut[part]
-        or prefixes.many[part]
-    ):
-        return -1
-    found = depth = 0
-    path[0] = ROOT
-    if at_node[ROOT] != NOBODY:
-        cells[0] = at_node[ROOT]
-        found = 1
-    for place in range(prefixes.entry_first[part], prefixes.entry_first[part + 1]):
-        level = prefixes.level[place]
-        if level > depth + 1:
-            return -1
-        node = find(slots, edge_key(path[level - 1], prefixes.number[place]))
-        if node < 0:
-            return -1
-        path[level] = node
-        depth = level
-        if at_node[node] != NOBODY:
-            cells[found] = at_node[node]
-            found += 1
-    for place in range(prefixes.beside_first[part], prefixes.beside_first[part + 1]):
-        number = prefixes.beside[place]
-        if find(slots, number_key(number)) < 0:
-            return -1
-        cell = find(beside, number)
-        if cell > NOBODY:
-            cells[found] = cell
-            found += 1
-    return found
+def _wider(items: Ints, size: int) -> Ints:
+    made = np.empty(size, np.int32)
+    made[: len(items)] = items
+    return made
 
 
-@kernel
+@inlined
 def _add(items: Ints, count: int, start: int, item: int, in_doubt: bool, place_of: Longs) -> int:
     """Add an owner to the row that begins at the start, unless it stands there; how many items there are."""
     owner = item >> 1

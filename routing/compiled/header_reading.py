@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from branchline.routing.compiled.checksums import crc32
-from branchline.routing.compiled.kernels import kernel
+from branchline.routing.compiled.kernels import inlined, kernel
 from branchline.routing.compiled.prefixes import (
     CHILD_NUMBER_MAX,
     Bytes,
@@ -126,7 +126,7 @@ def _read(
     )
 
 
-@kernel
+@inlined
 def _is_sealed(data: Bytes, at: int, end: int) -> bool:
     """Whether there are as many bytes as a header has, and its checksum stands at the end."""
     if not _SHORTEST <= end + 4 - at <= DECODED_MAX_BYTES:
@@ -140,7 +140,7 @@ def _is_sealed(data: Bytes, at: int, end: int) -> bool:
     return bool(crc32(data, at, end) == told)
 
 
-@kernel
+@inlined
 def _number(data: Bytes, at: int, end: int) -> tuple[int, int]:
     """The number that begins here, and where the next thing does; -1 if there is none, or was none."""
     if not 0 <= at < end:
@@ -163,7 +163,7 @@ def _number(data: Bytes, at: int, end: int) -> tuple[int, int]:
     return 0, -1
 
 
-@kernel
+@inlined
 def _scope(data: Bytes, at: int, end: int) -> tuple[np.uint64, int]:
     count, at = _number(data, at, end)
     if at < 0 or count > _SCOPE_BYTES_MAX or count > end - at:
@@ -176,7 +176,7 @@ def _scope(data: Bytes, at: int, end: int) -> tuple[np.uint64, int]:
     return scope, at + count
 
 
-@kernel
+@inlined
 def _entries(
     data: Bytes, at: int, end: int, made: int, level: Ints, number: Ints, elder: Longs, is_last: Flags
 ) -> tuple[int, int]:
@@ -207,7 +207,7 @@ def _entries(
     return made + count, at
 
 
-@kernel
+@inlined
 def _beside(data: Bytes, at: int, end: int, made: int, beside: Longs) -> tuple[int, int]:
     """Append the overflow numbers; how many there are now, and where the next thing begins."""
     count, at = _number(data, at, end)

@@ -16,8 +16,8 @@ import numpy as np
 
 from branchline.routing.compiled.checksums import crc32
 from branchline.routing.compiled.header_reading import Headers
-from branchline.routing.compiled.kernels import kernel
-from branchline.routing.compiled.prefixes import Bytes, Flags, Longs, Prefixes, Words, frozen
+from branchline.routing.compiled.kernels import inlined, kernel
+from branchline.routing.compiled.prefixes import Bytes, Flags, Ints, Longs, Prefixes, Words, frozen
 from branchline.routing.prefix.header import FORMAT_VERSION, HEADER_MAX_BYTES
 
 _HEAD_MAX = 2 + 9 + 9 + 1 + 8
@@ -57,32 +57,42 @@ def write_onward(data: Bytes, first: Longs, headers: Headers, copies: Copies) ->
 
 @kernel
 def _write(prefixes: Prefixes, copies: Copies) -> tuple[Bytes, Longs, Flags]:
-    rows = len(copies.row)
+    # Asking a tuple for an array counts the array's owners up and down: not for every row.
+    row_of, scopes, topologies, hops = copies.row, copies.scope, copies.topology, copies.hops
+    arrays, part_first, cut, many = prefixes.arrays, prefixes.part_first, prefixes.cut, prefixes.many
+    incarnations, clocks = prefixes.incarnation, prefixes.clock
+    entry_first, levels, numbers = prefixes.entry_first, prefixes.level, prefixes.number
+    beside_first, beside = prefixes.beside_first, prefixes.beside
+
+    rows = len(row_of)
     size, deepest = 0, 0
     for copy in range(rows):
-        size += _most(prefixes, copies.row[copy])
-    for level in prefixes.level:
+        low, high = part_first[row_of[copy]], part_first[row_of[copy] + 1]
+        size += _HEAD_MAX + _NUMBER_MAX + (high - low) * (1 + 4 * _NUMBER_MAX) + _CHECKSUM
+        size += (entry_first[high] - entry_first[low]) * _ENTRY_MAX
+        size += (beside_first[high] - beside_first[low]) * _NUMBER_MAX
+    for level in levels:
         deepest = max(deepest, level)
     out = np.empty(size, np.uint8)
     first, ok = np.zeros(rows + 1, np.int64), np.zeros(rows, np.bool_)
     elder, byte_of = np.empty(deepest + 1, np.int64), np.empty(deepest + 1, np.int64)
     for copy in range(rows):
-        row = copies.row[copy]
+        row = row_of[copy]
         start = first[copy]
-        at = _put_head(out, start, prefixes.arrays[row], copies, copy)
-        part_from, part_to = prefixes.part_first[row], prefixes.part_first[row + 1]
-        at = _put(out, at, part_to - part_from)
-        for part in range(part_from, part_to):
-            out[at] = prefixes.cut[part] | prefixes.many[part] << 1
-            at = _put(out, at + 1, prefixes.incarnation[part])
-            at = _put(out, at, prefixes.clock[part])
-            at = _put_entries(out, at, prefixes, part, elder, byte_of)
-            low, high = prefixes.beside_first[part], prefixes.beside_first[part + 1]
-            at = _put(out, at, high - low)
+        at = _put_head(out, start, arrays[row], hops[copy], topologies[copy], scopes[copy])
+        at = _put(out, at, part_first[row + 1] - part_first[row])
+        for part in range(part_first[row], part_first[row + 1]):
+            out[at] = cut[part] | many[part] << 1
+            at = _put(out, at + 1, incarnations[part])
+            at = _put(out, at, clocks[part])
+            at = _put_entries(
+                out, at, levels, numbers, entry_first[part], entry_first[part + 1], elder, byte_of
+            )
+            at = _put(out, at, beside_first[part + 1] - beside_first[part])
             last = np.int64(-1)
-            for place in range(low, high):
-                at = _put(out, at, prefixes.beside[place] - last - 1)
-                last = prefixes.beside[place]
+            for place in range(beside_first[part], beside_first[part + 1]):
+                at = _put(out, at, beside[place] - last - 1)
+                last = beside[place]
         first[copy + 1], ok[copy] = _seal(out, start, at)
     return out[: first[rows]], first, ok
 
@@ -91,17 +101,18 @@ def _write(prefixes: Prefixes, copies: Copies) -> tuple[Bytes, Longs, Flags]:
 def _write_onward(
     data: Bytes, first: Longs, parts_at: Longs, arrays: Flags, copies: Copies
 ) -> tuple[Bytes, Longs, Flags]:
-    rows = len(copies.row)
+    row_of, scopes, topologies, hops = copies.row, copies.scope, copies.topology, copies.hops
+    rows = len(row_of)
     size = 0
     for copy in range(rows):
-        row = copies.row[copy]
+        row = row_of[copy]
         size += first[row + 1] - parts_at[row] + _HEAD_MAX
     out = np.empty(size, np.uint8)
     made, ok = np.zeros(rows + 1, np.int64), np.zeros(rows, np.bool_)
     for copy in range(rows):
-        row = copies.row[copy]
+        row = row_of[copy]
         start = made[copy]
-        at = _put_head(out, start, arrays[row], copies, copy)
+        at = _put_head(out, start, arrays[row], hops[copy], topologies[copy], scopes[copy])
         for place in range(parts_at[row], first[row + 1] - _CHECKSUM):
             out[at] = data[place]
             at += 1
@@ -109,17 +120,7 @@ def _write_onward(
     return out[: made[rows]], made, ok
 
 
-@kernel
-def _most(prefixes: Prefixes, row: int) -> int:
-    """The most bytes that a row takes."""
-    low, high = prefixes.part_first[row], prefixes.part_first[row + 1]
-    entries = prefixes.entry_first[high] - prefixes.entry_first[low]
-    beside = prefixes.beside_first[high] - prefixes.beside_first[low]
-    size = _HEAD_MAX + _NUMBER_MAX + (high - low) * (1 + 4 * _NUMBER_MAX)
-    return int(size + entries * _ENTRY_MAX + beside * _NUMBER_MAX + _CHECKSUM)
-
-
-@kernel
+@inlined
 def _put(out: Bytes, at: int, number: int) -> int:
     """Write the number; where the next thing goes."""
     while number > 0x7F:
@@ -130,15 +131,14 @@ def _put(out: Bytes, at: int, number: int) -> int:
     return at + 1
 
 
-@kernel
-def _put_head(out: Bytes, at: int, arrays: bool, copies: Copies, copy: int) -> int:
+@inlined
+def _put_head(out: Bytes, at: int, arrays: bool, hops: int, topology: int, scope: np.uint64) -> int:
     out[at] = FORMAT_VERSION
     out[at + 1] = arrays
-    at = _put(out, at + 2, copies.hops[copy])
-    at = _put(out, at, copies.topology[copy])
+    at = _put(out, at + 2, hops)
+    at = _put(out, at, topology)
     length_at = at
     at += 1
-    scope = copies.scope[copy]
     while scope:
         out[at] = scope & np.uint64(0xFF)
         scope >>= np.uint64(8)
@@ -147,25 +147,26 @@ def _put_head(out: Bytes, at: int, arrays: bool, copies: Copies, copy: int) -> i
     return at
 
 
-@kernel
-def _put_entries(out: Bytes, at: int, prefixes: Prefixes, part: int, elder: Longs, byte_of: Longs) -> int:
-    low, high = prefixes.entry_first[part], prefixes.entry_first[part + 1]
+@inlined
+def _put_entries(
+    out: Bytes, at: int, levels: Ints, numbers: Ints, low: int, high: int, elder: Longs, byte_of: Longs
+) -> int:
     at = _put(out, at, high - low)
     depth = 0
     for place in range(low, high):
-        level, number = prefixes.level[place], np.int64(prefixes.number[place])
+        level, number = levels[place], np.int64(numbers[place])
         above = np.int64(-1)
         if depth >= level:
             above = elder[level]
             out[byte_of[level]] &= 0xFE
         depth = level
         elder[level], byte_of[level] = number, at
-        below = place + 1 < high and prefixes.level[place + 1] > level
-        at = _put(out, at, (number - above - 1) << 2 | below << 1 | 1)
+        below = place + 1 < high and levels[place + 1] > level
+        at = _put(out, at, int((number - above - 1) << 2 | below << 1 | 1))
     return at
 
 
-@kernel
+@inlined
 def _seal(out: Bytes, start: int, at: int) -> tuple[int, bool]:
     """Put the checksum behind what was written; where the next row begins, and whether this one stands."""
     if at + _CHECKSUM - start > HEADER_MAX_BYTES:

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from branchline.routing.compiled.kernels import kernel
+from branchline.routing.compiled.kernels import inlined, kernel
 from branchline.routing.compiled.prefixes import Longs
 
 NOTHING: Final = -1
@@ -66,7 +66,7 @@ def _slots(size: int) -> Longs:
     return made
 
 
-@kernel
+@inlined
 def find(slots: Longs, key: int) -> int:
     """The value of the key, `NOTHING` if it has none."""
     last = len(slots) - 2
@@ -78,7 +78,7 @@ def find(slots: Longs, key: int) -> int:
     return int(slots[slot + 1])
 
 
-@kernel
+@inlined
 def _slot(key: int) -> int:
     """Where to look first, before it is bound to the size of the array: an even place."""
     mixed = key * _SPREAD

@@ -17,7 +17,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from branchline.routing.compiled.kernels import kernel
+from branchline.routing.compiled.kernels import inlined
 from branchline.routing.compiled.lookups import Lookup
 from branchline.routing.compiled.prefixes import CHILD_NUMBER_MAX, Longs
 from branchline.routing.prefix.edges import ALIVE
@@ -115,13 +115,13 @@ def _keys(numbers: set[int]) -> Longs:
     return ~np.array(list(numbers), np.int64)
 
 
-@kernel
+@inlined
 def edge_key(parent: int, number: int) -> int:
     """What the edge below a node under a child number is found by."""
     return parent << CHILD_BITS | number
 
 
-@kernel
+@inlined
 def number_key(number: int) -> int:
     """What an overflow number is found by."""
     return ~number

@@ -94,3 +94,9 @@ def firsts(counts: Sequence[int] | Longs) -> Longs:
     made = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=made[1:])
     return made
+
+
+def runs(start: Longs, counts: Longs) -> Longs:
+    """The numbers from each start on, as many as are counted."""
+    ends = np.cumsum(counts)
+    return np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(start - ends + counts, counts)

@@ -22,7 +22,7 @@ import numpy as np
 from branchline.routing.compiled.kernels import kernel
 from branchline.routing.compiled.lookups import Lookup
 from branchline.routing.compiled.names import grown
-from branchline.routing.compiled.prefixes import Ints, Longs
+from branchline.routing.compiled.prefixes import Ints, Longs, runs
 from branchline.routing.prefix.places import Owner, Places
 from branchline.routing.prefix.stored_places import StoredPlaces
 from branchline.routing.prefix.vocabulary import Vocabulary, Where
@@ -177,7 +177,7 @@ class Standing:
         holds = (until < 0) & ~np.isin(row, list(taken))
         row, where, exact = row[holds], where[holds], exact[holds]
         counts = first[row + 1] - first[row]
-        numbers = number[_each(first[row], counts)]
+        numbers = number[runs(first[row], counts)]
         code_of = np.zeros(int(numbers.max(initial=-1)) + 1, np.int64)
         for each in np.unique(numbers).tolist():
             code_of[each] = self._owners.code(stored.owner(each))
@@ -192,18 +192,12 @@ class Standing:
         self._used = self._in_use = 1 + int(room.sum())
         self.pool = np.zeros(self._used, np.int32)
         self.pool[begin[several]] = counts[several]
-        self.pool[_each(begin[several] + 1, counts[several])] = items[_each(start[several], counts[several])]
+        self.pool[runs(begin[several] + 1, counts[several])] = items[runs(start[several], counts[several])]
         cells = np.where(several, begin << 1, items[start] << 1 | 1)
         self.at_node = np.zeros(self._vocabulary.tree.size(), np.int32)
         self.at_node[places[places >= 0]] = cells[places >= 0]
         self.beside = Lookup()
         self.beside.put(~places[places < 0], cells[places < 0])
-
-
-def _each(start: Longs, counts: Longs) -> Longs:
-    """The numbers from each start on, as many as are counted."""
-    ends = np.cumsum(counts)
-    return np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(start - ends + counts, counts)
 
 
 def _distinct(wheres: Longs, items: Longs) -> tuple[Longs, Longs]:
