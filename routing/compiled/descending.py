@@ -1,0 +1,171 @@
+"""The walk of many rows down one part of the tree: the edges that each follows, as an FPT.
+
+Theory of operation. What a row meets is a list of cells: the values that it meets exactly, the words found
+in it, and of paths that are missing that they are. At a node each of them is looked for among the edges to
+points, and in each group of ranges the row's rank (`branches.py`). What was found is sorted and put on a
+stack; the next that is taken from it is the next entry. So entries come in depth-first order, siblings by
+child number.
+
+Cost: at each node that is followed, a bit for each cell and a look for those that may be there, and a
+bisection for each group that the row has a rank for.
+"""
+
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from branchline.routing.compiled.bounds import Bounds
+from branchline.routing.compiled.branches import Branches
+from branchline.routing.compiled.kernels import inlined, kernel
+from branchline.routing.compiled.lookups import find
+from branchline.routing.compiled.names import CHILD_BITS
+from branchline.routing.compiled.prefixes import CHILD_NUMBER_MAX, Flags, Ints, Longs
+from branchline.routing.dimensions import Axis
+from branchline.routing.prefix.edges import ROOT
+
+Number = TypeVar("Number", np.int32, np.int64)
+NO_HEIGHT = -1
+_FEW = 24
+"""So many siblings are sorted as they come."""
+
+
+class Met(NamedTuple):
+    """What rows meet: `ranking.Cells`, as the kernel sees them."""
+
+    first: Longs
+    dimension: Ints
+    rank: Ints
+    word_first: Longs
+    word: Ints
+
+
+class Places(NamedTuple):
+    """Where cells lie, the same for all rows."""
+
+    value_first: Ints
+    """For each dimension its first cell."""
+    words: int
+    """The first cell that is a word."""
+    blank: Ints
+    """For each dimension the rank of a row that has none there: on presence, that the path is missing."""
+    presence: Ints
+    """The dimensions of presence."""
+
+
+def places(bounds: Bounds) -> Places:
+    is_presence = bounds.axes[: bounds.dimensions] == int(Axis.PRESENCE)
+    return Places(
+        bounds.value_first,
+        bounds.marks.words,
+        np.where(is_presence, 1, -1).astype(np.int32),
+        np.flatnonzero(is_presence).astype(np.int32),
+    )
+
+
+@kernel
+def descend(
+    tree: Branches, met: Met, rows: Longs, places: Places, height: int
+) -> tuple[Longs, Ints, Ints, Flags]:
+    """Where each row's entries begin, their levels and numbers, and which rows a height limit has cut."""
+    # Asking a tuple for an array counts the array's owners up and down: not for every row.
+    goes_on, group_first = tree.goes_on, tree.group_first
+    bits, points = tree.bits, tree.points
+    group_dimension, range_first = tree.dimension, tree.range_first
+    range_low, range_high, range_leads = tree.low, tree.high, tree.leads
+    cell_first, cell_dimension, cell_rank = met.first, met.dimension, met.rank
+    word_first, words = met.word_first, met.word
+    value_first, blank, presence = places.value_first, places.blank, places.presence
+
+    first, cut = np.zeros(len(rows) + 1, np.int64), np.zeros(len(rows), np.bool_)
+    level, number = np.empty(8 * len(rows) + 64, np.int32), np.empty(8 * len(rows) + 64, np.int32)
+    held = blank.copy()
+    most = 0
+    for row in rows:
+        most = max(most, cell_first[row + 1] - cell_first[row] + word_first[row + 1] - word_first[row])
+    mine = np.empty(most + len(presence), np.int64)
+    stack, levels = np.empty(256, np.int64), np.empty(256, np.int32)
+    for place in range(len(rows)):
+        row = rows[place]
+        count = 0
+        for cell in range(cell_first[row], cell_first[row + 1]):
+            rank, dimension = cell_rank[cell], cell_dimension[cell]
+            if rank >= 0:
+                held[dimension] = rank
+                if rank & 1:
+                    mine[count] = value_first[dimension] + (rank >> 1)
+                    count += 1
+        for dimension in presence:
+            if held[dimension] == 1:
+                mine[count] = value_first[dimension]
+                count += 1
+        for word in range(word_first[row], word_first[row + 1]):
+            mine[count] = places.words + words[word]
+            count += 1
+
+        made = first[place]
+        node, depth, top = ROOT, 0, 0
+        while True:
+            if goes_on[node] and depth == height:
+                cut[place] = True
+            elif goes_on[node]:
+                begin = top
+                group, last_group = group_first[node], group_first[node + 1]
+                if top + count + last_group - group > len(stack):
+                    room = 2 * (top + count + last_group - group)
+                    stack, levels = _wider(stack, room), _wider(levels, room)
+                asked = bits[node]
+                if asked:
+                    for each in range(count):
+                        if asked >> np.uint64(mine[each] & 63) & np.uint64(1):
+                            leads = find(points, node << CHILD_BITS | mine[each])
+                            if leads >= 0:
+                                top = _sort_in(stack, begin, top, leads)
+                while group < last_group:
+                    rank = held[group_dimension[group]]
+                    if rank >= 0:
+                        low, high = range_first[group], range_first[group + 1]
+                        while low < high:
+                            middle = (low + high) >> 1
+                            if range_low[middle] <= rank:
+                                low = middle + 1
+                            else:
+                                high = middle
+                        if low > range_first[group] and range_high[low - 1] >= rank:
+                            top = _sort_in(stack, begin, top, range_leads[low - 1])
+                    group += 1
+                if top - begin > _FEW:
+                    stack[begin:top] = -np.sort(-stack[begin:top])
+                for each in range(begin, top):
+                    levels[each] = depth + 1
+            if not top:
+                break
+            top -= 1
+            node, depth = stack[top] & CHILD_NUMBER_MAX, levels[top]
+            if made == len(level):
+                level, number = _wider(level, 2 * made), _wider(number, 2 * made)
+            level[made], number[made] = depth, stack[top] >> CHILD_BITS
+            made += 1
+        first[place + 1] = made
+        for cell in range(cell_first[row], cell_first[row + 1]):
+            held[cell_dimension[cell]] = blank[cell_dimension[cell]]
+    return first, level[: first[-1]], number[: first[-1]], cut
+
+
+@kernel
+def _wider(cells: NDArray[Number], size: int) -> NDArray[Number]:
+    made = np.empty(size, cells.dtype)
+    made[: len(cells)] = cells
+    return made
+
+
+@inlined
+def _sort_in(stack: Longs, begin: int, top: int, leads: int) -> int:
+    """Put it where it belongs among few, the lowest last; among many, at the end. How many there are then."""
+    place = top
+    if top - begin < _FEW:
+        while place > begin and stack[place - 1] < leads:
+            stack[place] = stack[place - 1]
+            place -= 1
+    stack[place] = leads
+    return top + 1
