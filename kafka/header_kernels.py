@@ -70,7 +70,7 @@ _TAB, _SPACE, _SEMICOLON = ord("\t"), ord(" "), ord(";")
 
 
 class Table(NamedTuple):
-    """A record's foreign headers, by number: addresses of columns that are as long as EVENT_MAX_HEADERS."""
+    """A record's foreign headers, by number: addresses of columns for as many as there may be."""
 
     name: int
     """Here and below, the columns of the addresses where names and values begin and end."""
@@ -83,13 +83,14 @@ class Table(NamedTuple):
 
 
 def header_columns() -> NDArray[np.int64]:
-    """The columns of a table."""
-    return np.empty((len(Table._fields), EVENT_MAX_HEADERS), np.int64)
+    """The columns of a table, one behind the other."""
+    return np.empty(len(Table._fields) * EVENT_MAX_HEADERS, np.int64)
 
 
 def table(columns: NDArray[np.int64]) -> Table:
     """The table for a kernel. Whoever has it keeps the columns, too."""
-    return Table(*(address(column) for column in columns))
+    start = address(columns)
+    return Table(*range(start, start + columns.nbytes, EVENT_MAX_HEADERS * columns.itemsize))
 
 
 @part

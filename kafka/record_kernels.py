@@ -101,15 +101,19 @@ class Batch(NamedTuple):
 
 
 @kernel
-def scan_records(batch: Batch, trie: Layout, desk: Desk, table: Table) -> None:
-    """Read all records. Who is SLOW has no entries."""
-    count = 0
+def scan_records(batch: Batch, trie: Layout, desk: Desk, table: Table) -> int:
+    """Read all records; how many of them are SLOW. Those have no entries."""
+    count, slow = 0, 0
     for each in range(batch.records):
         store_long(batch.first, each, count)
         outcome, entries = _scan_record(each, batch, trie, desk, table, count)
         store_byte(batch.outcome, each, outcome)
-        count = count if outcome == SLOW else entries
+        if outcome == SLOW:
+            slow += 1
+        else:
+            count = entries
     store_long(batch.first, batch.records, count)
+    return slow
 
 
 @part

@@ -118,15 +118,14 @@ class Scanner:
 
     def scan(self, columns: RecordColumns) -> Read:
         """What is at the paths, in each record."""
-        fast, outcome = _scanned(self._paths, columns)
+        fast, outcome, slow = _scanned(self._paths, columns)
         opaque = outcome == OPAQUE
         arrays = np.zeros(len(columns), np.bool_)
-        slow = np.flatnonzero(outcome == SLOW).tolist()
         if not slow:
             return Read(fast, {}, [], opaque, arrays, {})
         rejected: dict[int, Rejection] = {}
         events: dict[int, Event] = {}
-        for index in slow:
+        for index in np.flatnonzero(outcome == SLOW).tolist():
             event = decode_event(columns.record(index))
             if isinstance(event, Rejection):
                 rejected[index] = event
@@ -140,49 +139,43 @@ class Scanner:
         return Read(scanned, rejected, decoded[rows.unrowed].tolist(), opaque, arrays, events)
 
 
-def _scanned(paths: Paths, columns: RecordColumns) -> tuple[Scanned, NDArray[np.uint8]]:
-    """The rows that the kernels make, and what became of each record."""
-    count, trie = len(columns), paths.trie()
+def _scanned(paths: Paths, columns: RecordColumns) -> tuple[Scanned, NDArray[np.uint8], int]:
+    """The rows that the kernels make, what became of each record, and how many are SLOW."""
+    records, trie = len(columns), paths.trie()
     values, keys, headers = columns.values, columns.keys, columns.headers
     layout = trie.layout()
-    header_place = values.size + count
+    header_place = values.size + records
     key_place = header_place + headers.size
     # Nobody looks at keys and timestamps that no path names.
     stamp_place = key_place + (keys.size if layout.key >= 0 else 0)
-    size = stamp_place + (STAMP_BYTES * count if layout.timestamp >= 0 else 0)
+    size = stamp_place + (STAMP_BYTES * records if layout.timestamp >= 0 else 0)
     text = np.empty(size + PADDING, np.uint8)
     text[size:] = 0
     text[header_place:key_place] = headers.bytes
     if layout.key >= 0:
         text[key_place:stamp_place] = keys.bytes
-    most = (values.size + headers.size) // _ENTRY_MIN_BYTES + _ENTRIES_BESIDE * count
-    at_work = work(text, trie, min(most, count * len(paths)))
-    first, outcome = np.empty(count + 1, np.int64), np.empty(count, np.uint8)
-    begin, table_columns = address(text), header_columns()
+    most = (values.size + headers.size) // _ENTRY_MIN_BYTES + _ENTRIES_BESIDE * records
+    at_work = work(text, trie, min(most, records * len(paths)))
+    first, outcome = np.empty(records + 1, np.int64), np.empty(records, np.uint8)
+    desk, table_columns = at_work.desk(), header_columns()
     batch = Batch(
-        count,
+        records,
         address(values.data),
         address(values.first),
-        begin - int(values.first[0]),
-        begin + header_place - int(headers.first[0]),
+        desk.text - int(values.first[0]),
+        desk.text + header_place - int(headers.first[0]),
         address(headers.first),
-        begin + key_place - int(keys.first[0]),
+        desk.text + key_place - int(keys.first[0]),
         address(keys.first),
         address(keys.null),
         address(columns.timestamps),
-        begin + stamp_place,
+        desk.text + stamp_place,
         address(first),
         address(outcome),
     )
-    scan_records(batch, layout, at_work.desk(), table(table_columns))
-    event = np.flatnonzero(outcome != SLOW).astype(np.int32)
-    last = int(first[-1])
-    return Scanned(
-        text,
-        np.concatenate([first[:1], first[1:][event]]),
-        at_work.path[:last],
-        at_work.kind[:last],
-        at_work.start[:last],
-        at_work.end[:last],
-        event,
-    ), outcome
+    slow = scan_records(batch, layout, desk, table(table_columns))
+    event = np.arange(records, dtype=np.int32)
+    if slow:
+        event = event[outcome != SLOW]
+        first = np.concatenate([first[:1], first[1:][event]])
+    return at_work.rows(first, event), outcome, slow

@@ -35,6 +35,7 @@ from branchline.routing.compiled.memory import (
     store_long,
 )
 from branchline.routing.compiled.paths import Layout, Trie, below, is_inner, path_at
+from branchline.routing.compiled.spans import Scanned
 from branchline.routing.compiled.tokens import (
     FAILED,
     MINUS,
@@ -77,32 +78,45 @@ class Desk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The arrays that a desk speaks of."""
+    """The memory that a desk speaks of: one block for all that is written, because each address that is asked
+    for costs a microsecond.
+    """
 
     text: Bytes
     met: Ints
-    levels: Ints
-    path: Ints
-    kind: Bytes
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
+    block: Bytes
+    most: int
+    """How many entries there can be."""
 
     def desk(self) -> Desk:
         """The desk for a kernel. Whoever has it keeps the work, too."""
-        return Desk(*(address(getattr(self, name)) for name in Desk._fields))
+        start = address(self.block)
+        places = (start + place for place in _places(self.most))
+        return Desk(address(self.text), address(self.met), *places)
+
+    def rows(self, first: NDArray[np.int64], event: Ints) -> Scanned:
+        """The entries that were written, as rows."""
+        path, kind, starts, ends = (
+            self.block[place : place + first[-1] * width.itemsize].view(width)
+            for place, width in zip(_places(self.most)[1:], _WIDTHS, strict=True)
+        )
+        return Scanned(self.text, first, path, kind, starts, ends, event)
+
+
+_WIDTHS = tuple(map(np.dtype, (np.int32, np.uint8, np.int64, np.int64)))
+
+
+def _places(most: int) -> tuple[int, int, int, int, int]:
+    """Where in the block levels, paths, kinds, starts and ends begin; the wider ones come first."""
+    levels = 2 * 8 * most
+    paths = levels + 4 * EVENT_MAX_DEPTH
+    return levels, paths, paths + 4 * most, 0, 8 * most
 
 
 def work(text: Bytes, trie: Trie, most: int) -> Work:
     """For the events of a text, which have so many entries at most."""
-    return Work(
-        text,
-        np.zeros(len(trie.nodes), np.int32),
-        np.empty(EVENT_MAX_DEPTH, np.int32),
-        np.empty(most, np.int32),
-        np.empty(most, np.uint8),
-        np.empty(most, np.int64),
-        np.empty(most, np.int64),
-    )
+    size = _places(most)[2] + most
+    return Work(text, np.zeros(len(trie.nodes), np.int32), np.empty(size, np.uint8), most)
 
 
 @part
