@@ -5,16 +5,21 @@ told of it and before it is acknowledged: so letters and acks come last, when al
 is safely written.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import pairwise
+
+import numpy as np
 
 from branchline.kafka import headers as bl
 from branchline.kafka.dead_letters import OWES_NOTHING, encode_dead_letter, owed_to, owed_to_scope
 from branchline.kafka.explaining import encode_explained
-from branchline.kafka.intake import Intake, received
+from branchline.kafka.header_cells import pack_headers, unpack_headers
+from branchline.kafka.intake import Arrivals, Intake, received
 from branchline.kafka.letters import encode_letter, encode_recorded
 from branchline.kafka.messages import encode_ack
+from branchline.kafka.owed import Owed
 from branchline.kafka.record import Headers, Place
 from branchline.kafka.topics import OWN_ACKS, Topics
 from branchline.routing.codes import Rejection
@@ -52,8 +57,8 @@ class Dispatch:
 
 def dispatch(
     topics: Topics, broker: str, leads: bool, now_ms: int, intake: Intake, outputs: Outputs
-) -> Iterator[Dispatch]:
-    """All that one batch of one shard has to be written."""
+) -> Iterator[Dispatch | Owed]:
+    """All that one batch of one shard has to be written; deliveries as columns."""
     for subscriber in outputs.removed:
         yield Dispatch(Step.REMOVE, topics.out(subscriber))
     for subscriber in outputs.subscribers:
@@ -67,9 +72,9 @@ def dispatch(
         yield from (Dispatch(Step.CREATE, topic) for topic in topics.of_neighbour(neighbour))
     for recorded in outputs.filters:
         yield Dispatch(Step.WRITE, topics.filters, *encode_recorded(recorded))
-    # What was held comes after the batch's own, as the shard counts them.
-    arrivals = [*intake.arrivals, *outputs.released]
-    yield from _deliveries(topics, arrivals, outputs)
+    if outputs.deliveries:
+        yield _owed_events(intake, outputs)
+    arrivals = _Arrivals(intake.arrivals, outputs.released)
     yield from _copies(topics, arrivals, outputs)
     yield from _dead_events(topics, arrivals, intake, outputs)
     if leads:
@@ -77,24 +82,66 @@ def dispatch(
     yield from answers
 
 
-def _deliveries(topics: Topics, arrivals: Sequence[Arrival], outputs: Outputs) -> Iterator[Dispatch]:
-    event = -1
-    headers: Headers = ()
-    for delivery in outputs.deliveries:
-        content = received(arrivals[delivery.event])
-        if delivery.event != event:
-            event, headers = delivery.event, bl.foreign(content.record.headers)
-        yield Dispatch(
-            Step.WRITE,
-            topics.out(delivery.subscriber),
-            content.record.key,
-            content.record.value,
-            headers,
-            bl.delivery_id(content.origin, delivery.subscriber),
-        )
+def one_by_one(topics: Topics, items: Iterable[Dispatch | Owed]) -> Iterator[Dispatch]:
+    """The same with a dispatch for every delivery."""
+    for item in items:
+        if isinstance(item, Dispatch):
+            yield item
+            continue
+        for event, (start, end) in enumerate(pairwise(item.first.tolist())):
+            headers = unpack_headers(item.headers[event])
+            for number in item.subscriber[start:end].tolist():
+                topic, id = topics.out(item.names[number]), f"{item.origins[event]}:{item.names[number]}"
+                yield Dispatch(Step.WRITE, topic, item.keys[event], item.values[event], headers, id)
 
 
-def _copies(topics: Topics, arrivals: Sequence[Arrival], outputs: Outputs) -> Iterator[Dispatch]:
+class _Arrivals:
+    """The arrivals of a batch, then those that were held and are released by it, as the shard counts them."""
+
+    def __init__(self, batch: Arrivals, released: Sequence[Arrival]) -> None:
+        self._batch, self._released = batch, released
+
+    def __getitem__(self, event: int) -> Arrival:
+        beyond = event - len(self._batch)
+        return self._batch[event] if beyond < 0 else self._released[beyond]
+
+
+def _owed_events(intake: Intake, outputs: Outputs) -> Owed:
+    """The deliveries, event by event."""
+    events = outputs.deliveries.events
+    starts = np.flatnonzero(np.diff(events, prepend=-1))
+    columns, rows, batch = intake.columns, intake.arrivals.rows, len(intake.arrivals)
+    keys: list[bytes | None] = []
+    values: list[bytes | None] = []
+    headers: list[bytes] = []
+    origins: list[str] = []
+    for event in events[starts].tolist():
+        if event < batch and event not in intake.arrivals.made:
+            row = rows[event]
+            keys.append(columns.keys[row])
+            values.append(columns.values[row])
+            headers.append(foreign_cell(columns.headers[row]))
+            origins.append(str(columns.place(row)))
+        else:
+            content = received(_Arrivals(intake.arrivals, outputs.released)[event])
+            keys.append(content.record.key)
+            values.append(content.record.value)
+            headers.append(pack_headers(bl.foreign(content.record.headers)))
+            origins.append(str(content.origin))
+    first = np.append(starts, len(events))
+    return Owed(
+        keys, values, headers, origins, first, outputs.deliveries.subscribers, outputs.deliveries.names
+    )
+
+
+def foreign_cell(cell: bytes) -> bytes:
+    """A cell of headers without ours."""
+    if bl.OURS.encode() not in cell:
+        return cell
+    return pack_headers(bl.foreign(unpack_headers(cell)))
+
+
+def _copies(topics: Topics, arrivals: _Arrivals, outputs: Outputs) -> Iterator[Dispatch]:
     for forwarded in outputs.forwarded:
         content, copy = received(arrivals[forwarded.event]), forwarded.copy
         ours = ((bl.ORIGIN, str(content.origin).encode()), (bl.PREFIX, encode(copy.header)))
@@ -107,9 +154,7 @@ def _copies(topics: Topics, arrivals: Sequence[Arrival], outputs: Outputs) -> It
         )
 
 
-def _dead_events(
-    topics: Topics, arrivals: Sequence[Arrival], intake: Intake, outputs: Outputs
-) -> Iterator[Dispatch]:
+def _dead_events(topics: Topics, arrivals: _Arrivals, intake: Intake, outputs: Outputs) -> Iterator[Dispatch]:
     for arrival, rejection in intake.bad_headers:
         yield _dead_event(topics, arrival, rejection, OWES_NOTHING)
     for arrival, rejection in intake.bad_events:
@@ -117,7 +162,9 @@ def _dead_events(
         yield _dead_event(topics, arrival, rejection, _owed(arrival, scope))
     for refused in outputs.refused:
         arrival = arrivals[refused.event]
-        yield _dead_event(topics, arrival, refused.rejection, _owed(arrival, refused.scope))
+        # What is none when it comes in is owed as it came, not to those who are there by now.
+        scope = None if refused.unread else refused.scope
+        yield _dead_event(topics, arrival, refused.rejection, _owed(arrival, scope))
     for undecided in outputs.undecided:
         arrival = arrivals[undecided.event]
         yield _dead_event(topics, arrival, undecided.rejection, owed_to(undecided.subscriber))
@@ -186,19 +233,22 @@ def count(intake: Intake, outputs: Outputs, leads: bool) -> dict[str, int]:
     """What happened in the batch, for statistics; control is counted by the leading shard alone."""
     bad_requests = len(intake.bad_control) if leads else 0
     requests = sum(isinstance(message, Request | Propose) for message in intake.control) if leads else 0
-    passed = sum(arrival.header is not None and arrival.header.hops > 0 for arrival in intake.arrivals)
+    # Whatever was made without being asked for was passed on, or retried.
+    came = intake.arrivals.made.values()
+    passed = sum(arrival.header is not None and arrival.header.hops > 0 for arrival in came)
+    unread = sum(refused.unread for refused in outputs.refused)
     counts = outputs.counts
     return {
-        "accepted": len(intake.arrivals) - passed,
+        "accepted": len(intake.arrivals) - passed - unread,
         "opaque": intake.opaque,
-        "rejected": len(intake.bad_events),
+        "rejected": len(intake.bad_events) + unread,
         "delivered": len(outputs.deliveries),
         "undecided": len(outputs.undecided),
         "passed": passed,
         "forwarded": len(outputs.forwarded),
         "held": counts["held"],
         "released": len(outputs.released),
-        "stranded": len(outputs.refused),
+        "stranded": len(outputs.refused) - unread,
         "requests": requests + bad_requests,
         "refused": sum(ack.status is Status.REFUSED for ack in outputs.acks) + bad_requests,
         "letters": len(outputs.letters),

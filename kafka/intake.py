@@ -1,22 +1,27 @@
 """From the records of one micro-batch to what the shard decides about, and what nobody can use.
 
-Decoding never raises for a record: what cannot be read is set aside with its rejection. An event is read
-where it enters. A copy that a broker passed on was read there, and what was found travels with it; so it is
-read again only if somebody looks at its content.
+Decoding never raises for a record: what cannot be read is set aside with its rejection. Events stay
+columns: those that enter are scanned where their bytes lie, once the shard says for which attributes
+(`scanning.py`). A copy that a broker passed on was read where it entered, and what was found travels with it;
+so it is read again only if somebody looks at its content.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import overload
 
 from branchline.kafka import headers as bl
+from branchline.kafka.event_columns import EventColumns
 from branchline.kafka.events import Event, decode_event
 from branchline.kafka.explaining import Asked
 from branchline.kafka.letters import decode_letter
 from branchline.kafka.messages import BadRequest, Tick, decode_control
 from branchline.kafka.record import Place, Record
+from branchline.kafka.scanning import Read, Scanner
 from branchline.kafka.speaking import spoken_by
 from branchline.kafka.topics import OWN_CONTROL, Topics, is_name
 from branchline.routing.codes import Code, Rejection
+from branchline.routing.compiled.paths import Paths
 from branchline.routing.control import Request
 from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.explaining import Explain
@@ -43,6 +48,14 @@ class Received:
             self._event = decode_event(replace(self.record, place=self.origin))
         return self._event
 
+    def known(self, event: Event) -> None:
+        """The event, as somebody else has decoded it."""
+        self._event = event
+
+    def is_opaque(self) -> bool:
+        """Whether it was read, and has a payload that filters cannot see."""
+        return isinstance(self._event, Event) and self._event.opaque
+
     def attributes(self) -> dict[str, JsonValue] | Rejection:
         """What filters see, or why it cannot be read."""
         event = self.read()
@@ -53,6 +66,39 @@ def received(arrival: Arrival) -> Received:
     """What an arrival that came through here is about."""
     assert isinstance(arrival.content, Received), "all arrivals of this job come from records"
     return arrival.content
+
+
+class Arrivals(Sequence[Arrival]):
+    """The arrivals of a batch, each made when somebody looks at it."""
+
+    def __init__(self, columns: EventColumns | None = None) -> None:
+        self._columns = columns or EventColumns()
+        self.rows: list[int] = []
+        """Which row of the columns each stands in."""
+        self.made: dict[int, Arrival] = {}
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Arrivals) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @overload
+    def __getitem__(self, index: int) -> Arrival: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Arrival]: ...
+
+    def __getitem__(self, index: int | slice) -> Arrival | list[Arrival]:
+        if isinstance(index, slice):
+            return [self[each] for each in range(*index.indices(len(self)))]
+        found = self.made.get(index)
+        if found is None:
+            record = self._columns.record(self.rows[index])
+            found = self.made[index] = Arrival(Received(record, record.place))
+        return found
 
 
 @dataclass(slots=True)
@@ -66,22 +112,47 @@ class Intake:
     """What was written to `control`, or to a subscriber's own, and is no request there."""
     bad_told: list[tuple[Record, Rejection]] = field(default_factory=list)
     """Letters and updates of the tree that cannot be read; nobody waits for an answer."""
+    columns: EventColumns = field(default_factory=EventColumns)
     at: list[str] = field(default_factory=list)
     """The brokers that the events are at."""
-    arrivals: list[Arrival] = field(default_factory=list)
+    arrivals: Arrivals = field(default_factory=Arrivals)
+    entering: dict[str, list[int]] = field(default_factory=dict)
+    """For each broker, the indexes of the events that publishers wrote."""
     bad_events: list[tuple[Arrival, Rejection]] = field(default_factory=list)
+    """Those that one of our own processes should have written, and did not."""
     bad_headers: list[tuple[Arrival, Rejection]] = field(default_factory=list)
     """Events that go on as if they entered here, because what came with them could not be read."""
-    opaque: int = 0
+    scans: list[Read] = field(default_factory=list)
+    scanned: set[int] = field(default_factory=set)
+    """The indexes of the events that were scanned."""
 
     def events(self) -> EventBatch:
-        """The accepted events as columns."""
-        return EventBatch(self.at, self.arrivals)
+        """The events as columns."""
+        return EventBatch(self.at, self.arrivals, self.entering, self.scan)
+
+    def scan(self, paths: Paths, indexes: Sequence[int]) -> Read:
+        """Scan entering events for these paths."""
+        rows = [self.arrivals.rows[each] for each in indexes]
+        found = Scanner(paths).scan(self.columns.chosen(rows))
+        self.scans.append(found)
+        self.scanned.update(indexes)
+        for number, event in found.events.items():
+            content = received(self.arrivals[indexes[number]])
+            content.known(event)
+        return found
+
+    @property
+    def opaque(self) -> int:
+        """How many events were read so far whose payload filters cannot see."""
+        others = (each for index, each in self.arrivals.made.items() if index not in self.scanned)
+        read = sum(received(arrival).is_opaque() for arrival in others)
+        return read + sum(int(each.opaque.sum()) for each in self.scans)
 
 
-def read_batch(topics: Topics, control: Iterable[Record], events: Iterable[Record]) -> Intake:
+def read_batch(topics: Topics, control: Iterable[Record], events: EventColumns | Iterable[Record]) -> Intake:
     """Decode a batch; the order within control and within events is kept."""
-    intake = Intake()
+    columns = events if isinstance(events, EventColumns) else EventColumns.of(events)
+    intake = Intake(columns=columns, arrivals=Arrivals(columns))
     for record in control:
         message = _read_control(topics, record)
         if isinstance(message, BadRequest):
@@ -93,8 +164,19 @@ def read_batch(topics: Topics, control: Iterable[Record], events: Iterable[Recor
         elif not isinstance(message, Tick):
             intake.control.append(message)
             intake.control_records.append(record)
-    for record in events:
-        _read_event(topics, record, intake)
+    passed_on = topics.broker("")
+    for row, topic in enumerate(columns.topics):
+        index, name = len(intake.at), _broker(topic)
+        if topic.startswith(passed_on):
+            arrival, fault = _passed_on(columns.record(row), intake)
+            if fault is not None:
+                intake.bad_events.append((arrival, fault))
+                continue
+            intake.arrivals.made[index] = arrival
+        else:
+            intake.entering.setdefault(name, []).append(index)
+        intake.at.append(name)
+        intake.arrivals.rows.append(row)
     return intake
 
 
@@ -112,7 +194,7 @@ def _read_control(
         return telling.decode(record.value or b"") or Rejection(
             Code.CONTROL_INVALID, "not an update of the Routing Tree as we write it"
         )
-    return decode_letter(_broker(record), record.value)
+    return decode_letter(_broker(record.place.topic), record.value)
 
 
 def question(asked: Asked) -> Explain:
@@ -126,23 +208,6 @@ def question(asked: Asked) -> Explain:
         asked.follow,
         asked.request,
     )
-
-
-def _read_event(topics: Topics, record: Record, intake: Intake) -> None:
-    if record.place.topic.startswith(topics.broker("")):
-        arrival, fault = _passed_on(record, intake)
-    else:
-        arrival, fault = Arrival(Received(record, record.place)), None
-    content = received(arrival)
-    if fault is None and arrival.header is None:
-        event = content.read()
-        fault = event if isinstance(event, Rejection) else None
-        intake.opaque += isinstance(event, Event) and event.opaque
-    if fault is not None:
-        intake.bad_events.append((arrival, fault))
-    else:
-        intake.at.append(_broker(record))
-        intake.arrivals.append(arrival)
 
 
 def _passed_on(record: Record, intake: Intake) -> tuple[Arrival, Rejection | None]:
@@ -176,6 +241,6 @@ def _header(record: Record) -> Header | Rejection | None:
     )
 
 
-def _broker(record: Record) -> str:
+def _broker(topic: str) -> str:
     """The broker whose topic it is: a name without dots."""
-    return record.place.topic.rpartition(".")[2]
+    return topic.rpartition(".")[2]

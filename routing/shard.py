@@ -14,16 +14,22 @@ gives the state again.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice, zip_longest
 from typing import TypeAlias
 
+import numpy as np
+
 from branchline.routing.codes import Code, Rejection
+from branchline.routing.compiled.paths import Paths
+from branchline.routing.compiled.walking import Walker
 from branchline.routing.control import Ack, Change, Request, Status, Subscribed
+from branchline.routing.deliveries import Deliveries, Gathering, Names, no_deliveries
 from branchline.routing.limits import SUBSCRIPTIONS_PER_SUBSCRIBER
 from branchline.routing.overlay.broker import Broker
 from branchline.routing.overlay.dividing import Arrival, Copy, Routed
+from branchline.routing.overlay.entering import Chosen, Entered, Entrance, Scan, scan_attributes
 from branchline.routing.overlay.explaining import Explain, Explained, explain
 from branchline.routing.overlay.facts import OWN, Fact
 from branchline.routing.overlay.letters import Letter, Propose
@@ -66,14 +72,26 @@ class EventBatch:
 
     at: Sequence[str] = ()
     arrivals: Sequence[Arrival] = ()
+    entering: Mapping[str, Sequence[int]] | None = None
+    """For each broker the indexes of the events that enter there, for all its subscribers."""
+    scan: Callable[[Paths, Sequence[int]], Scan] | None = None
+    """Scans the events at these indexes from their bytes."""
 
+    def entering_at(self) -> Mapping[str, Sequence[int]]:
+        """For each broker the indexes of the events that enter there, told or looked for."""
+        if self.entering is not None:
+            return self.entering
+        found: dict[str, list[int]] = {}
+        for index, (name, arrival) in enumerate(zip(self.at, self.arrivals, strict=True)):
+            if arrival.header is None and arrival.only is None:
+                found.setdefault(name, []).append(index)
+        return found
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """The event at this index of the call is owed to the subscriber."""
-
-    event: int
-    subscriber: str
+    def scanned(self, paths: Paths, indexes: Sequence[int]) -> Scan:
+        """The events at these indexes, from their bytes or else from their attributes."""
+        if self.scan is not None:
+            return self.scan(paths, indexes)
+        return scan_attributes(paths, [self.arrivals[each].content.attributes() for each in indexes])
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +120,8 @@ class Refused:
     at: str
     scope: int
     rejection: Rejection
+    unread: bool = False
+    """It has just come in and is none that can be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +162,7 @@ class Outputs:
     released: list[Arrival] = field(default_factory=list)
     """Events that were held, and have gone on; their indexes follow those of the batch."""
     forwarded: list[Forwarded] = field(default_factory=list)
-    deliveries: list[Delivery] = field(default_factory=list)
+    deliveries: Deliveries = field(default_factory=no_deliveries)
     undecided: list[Undecided] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
     acks: list[Ack] = field(default_factory=list)
@@ -175,12 +195,17 @@ class Shard:
     ) -> None:
         """A shard in this state; with an image, one that goes on from there. May raise UnreadableTree."""
         self._leads = index == 0
+        self._batches_from = job.methods.batches_from
+        self._names = Names()
+        self._paths = Paths()
+        self._walker: Walker | None = None
         self._cluster = job.cluster
         methods = job.methods
         buffers = iter([memoryview(each) for each in image.buffers] if image is not None else [])
         trees = list(islice(buffers, 2 * methods.parts))
         self.trees = Trees(methods.parts, methods.height, methods.kept_versions, trees)
         self.brokers: dict[str, Broker] = {}
+        self._entrances: dict[str, Entrance] = {}
         for name in sorted(job.brokers):
             table = next(buffers, None)
             places = list(islice(buffers, methods.parts))
@@ -192,6 +217,7 @@ class Shard:
                 stored=None if table is None else StoredTable(table),
                 max_subscriptions=job.max_subscriptions,
             )
+            self._entrances[name] = Entrance(self.brokers[name].divider, self._names)
         self._speaker = Speaker(self.brokers, job.cluster)
         self._remover = Remover(self.brokers, self._speaker, job.remove_after_ms)
         if job.topology is not None:
@@ -331,27 +357,89 @@ class Shard:
     # Events
 
     def _route(self, events: EventBatch, outputs: Outputs) -> list[tuple[str, Fact]]:
+        owed = Gathering(self._names)
         for name, broker in self.brokers.items():
             for arrival in broker.release():
                 outputs.released.append(arrival)
-                self._routed(len(events.at) + len(outputs.released) - 1, name, arrival, outputs)
-        for index, (name, arrival) in enumerate(zip(events.at, events.arrivals, strict=True)):
-            self._routed(index, name, arrival, outputs)
+                self._routed(len(events.at) + len(outputs.released) - 1, name, arrival, outputs, owed)
+        done = self._route_entering(events, outputs, owed)
+        for index, name in enumerate(events.at):
+            if index not in done:
+                self._routed(index, name, events.arrivals[index], outputs, owed)
+        batch = len(events.at)
+        outputs.deliveries = owed.deliveries(batch)
+        for found in (outputs.forwarded, outputs.refused, outputs.undecided):
+            # As the events came, what was held first; of one event, as it was found.
+            found.sort(key=lambda each: (each.event < batch, each.event))
         return [(name, fact) for name, broker in self.brokers.items() for fact in broker.said().facts]
 
-    def _routed(self, index: int, name: str, arrival: Arrival, outputs: Outputs) -> None:
+    def _route_entering(self, events: EventBatch, outputs: Outputs, owed: Gathering) -> set[int]:
+        """Route what enters at a broker as one batch, where that is worth it. Gives the indexes of that."""
+        done: set[int] = set()
+        for name, indexes in events.entering_at().items():
+            broker, entrance = self.brokers[name], self._entrances[name]
+            few = self._batches_from is None or len(indexes) * len(broker.table) < self._batches_from
+            interests = None if few else entrance.interests(self._paths)
+            if interests is not None:
+                walker = self._walk() if entrance.leads_on else None
+                # Only now: all of these have added the paths that they ask about.
+                scan = events.scanned(self._paths, indexes)
+                entered = entrance.route(interests, scan, Chosen(events.arrivals, indexes), walker)
+                done.update(indexes)
+                done.difference_update(indexes[each] for each in scan.unrowed)
+                self._entered(name, indexes, scan, entered, outputs, owed)
+        return done
+
+    def _walk(self) -> Walker:
+        """The Routing Tree as it is now, for whole batches."""
+        if self._walker is None:
+            self._walker = Walker(self.trees, self._paths)
+        self._walker.catch_up()
+        return self._walker
+
+    def _entered(
+        self,
+        name: str,
+        indexes: Sequence[int],
+        scan: Scan,
+        entered: Entered,
+        outputs: Outputs,
+        owed: Gathering,
+    ) -> None:
+        everybody = self.brokers[name].position.routes.everybody
+        owed.extend(np.asarray(indexes, np.int64)[entered.events], entered.subscribers)
+        for each, rejection in scan.rejected.items():
+            outputs.refused.append(Refused(indexes[each], name, everybody, rejection, unread=True))
+        for each, routed in entered.decided.items():
+            self._deliver(indexes[each], routed, outputs, owed)
+        outputs.forwarded += [Forwarded(indexes[each], name, copy) for each, copy in entered.copies]
+        accepted = len(indexes) - len(scan.rejected) - len(scan.unrowed)
+        outputs.counts["visits"] += accepted
+        outputs.counts["content_matches"] += accepted
+        outputs.counts["exact_checks"] += entered.exact_checks
+        outputs.counts["refuted"] += entered.refuted
+
+    def _routed(self, index: int, name: str, arrival: Arrival, outputs: Outputs, owed: Gathering) -> None:
         broker = self.brokers[name]
+        read = arrival.content.attributes() if arrival.header is None else None
+        if isinstance(read, Rejection):
+            everybody = broker.position.routes.everybody
+            outputs.refused.append(Refused(index, name, everybody, read, unread=True))
+            return
         routed = broker.route(arrival)
         if routed.held:
             broker.hold(arrival)
         if routed.refused is not None:
             outputs.refused.append(Refused(index, name, routed.scope, routed.refused))
         outputs.forwarded += [Forwarded(index, name, copy) for copy in routed.copies]
-        outputs.deliveries += [Delivery(index, subscriber) for subscriber in routed.deliveries]
+        self._deliver(index, routed, outputs, owed)
+        _count(routed, outputs.counts)
+
+    def _deliver(self, index: int, routed: Routed, outputs: Outputs, owed: Gathering) -> None:
+        owed.add(index, routed.deliveries)
         outputs.undecided += [
             Undecided(index, subscriber, why) for subscriber, why in routed.undecided.items()
         ]
-        _count(routed, outputs.counts)
 
 
 def _side_by_side(facts: Sequence[tuple[str, Fact]]) -> Iterator[tuple[str, Fact]]:

@@ -20,7 +20,7 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
-from branchline.kafka.dispatch import Dispatch, count, dispatch
+from branchline.kafka.dispatch import Dispatch, count, dispatch, one_by_one
 from branchline.kafka.intake import read_batch
 from branchline.kafka.record import Headers, Place, Record
 from branchline.kafka.topics import Topics
@@ -84,7 +84,8 @@ class RouterOperator(StatefulProcessor):
             counts["due_ms"] = outputs.due_ms
         # What cannot be read names no home: the first broker answers, as the shard does for lack of one.
         first = min(self._job.brokers)
-        yield from _frames(dispatch(self._topics, first, index == 0, now_ms, intake, outputs), counts)
+        dispatched = dispatch(self._topics, first, index == 0, now_ms, intake, outputs)
+        yield from _frames(one_by_one(self._topics, dispatched), counts)
 
     def close(self) -> None:
         pass

@@ -63,7 +63,8 @@ class _Overlay:
             pieces=spec.trees.pieces,
             snapshot_ms=None,
         )
-        methods = Methods(str(case.swept[METHOD.name]), height=None if height < 0 else height)
+        method = str(case.swept[METHOD.name])
+        methods = Methods(method, height=None if height < 0 else height, batches_from=None)
         jobs = tuple((name,) for name in names) if spec.each else (tuple(names),)
         setting = Setting(
             topology,

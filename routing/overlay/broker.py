@@ -58,7 +58,7 @@ class Broker:
         self.home = Home(self.position, self.table, max_subscriptions, stored)
         self.forwarding = forwarding
         self.held: list[Arrival] = []
-        self._divider = Divider(self.position, forwarding, self.table, paper_delivery=paper_delivery)
+        self.divider = Divider(self.position, forwarding, self.table, paper_delivery=paper_delivery)
         self._dissemination = dissemination
         self._kept: list[Report] = []
         self._said = Said()
@@ -108,7 +108,7 @@ class Broker:
             case Held():
                 self.held.append(fact.arrival)
             case Released():
-                self.held = [arrival for arrival in self.held if self._divider.is_early(arrival)]
+                self.held = [arrival for arrival in self.held if self.divider.is_early(arrival)]
         return True
 
     def facts(self) -> Iterator[Fact]:
@@ -178,7 +178,7 @@ class Broker:
                 self.home.vacancies.begin(Vacant(identity.subscriber, change.at_ms, change.own))
         after = self.table.compiled(identity)
         if before is not after:
-            self._divider.exchange(identity, before, after)
+            self.divider.exchange(identity, before, after)
         return True
 
     def _in_force(self, completed: Iterable[Awaited], index: int | None = None) -> None:
@@ -369,7 +369,7 @@ class Broker:
 
     def release(self) -> list[Arrival]:
         """What was held and need not be any more, in the order in which it came."""
-        ready = [arrival for arrival in self.held if not self._divider.is_early(arrival)]
+        ready = [arrival for arrival in self.held if not self.divider.is_early(arrival)]
         if ready:
             self._do(Released())
         return ready
@@ -380,7 +380,7 @@ class Broker:
 
     def route(self, arrival: Arrival) -> Routed:
         """Where an arrival goes from here. Changes nothing."""
-        return self._divider.route(arrival)
+        return self.divider.route(arrival)
 
     def describe(self) -> str:
         """The broker for people."""

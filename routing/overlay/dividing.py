@@ -143,7 +143,7 @@ class Divider:
         paper_delivery: bool = False,
     ) -> None:
         self._position = position
-        self._forwarding = forwarding
+        self.forwarding = forwarding
         self._paper_delivery = paper_delivery
         self._own = _Own(table, position.name)
 
@@ -152,9 +152,9 @@ class Divider:
         owner = identity if identity.home == self._position.name else identity.home
         # First the new one: an owner of both must not be forgotten in between.
         if after is not None:
-            self._forwarding.subscribe(after.cover, owner)
+            self.forwarding.subscribe(after.cover, owner)
         if before is not None:
-            self._forwarding.unsubscribe(before.cover, owner)
+            self.forwarding.unsubscribe(before.cover, owner)
 
     def is_early(self, arrival: Arrival) -> bool:
         """Whether the arrival needs a newer topology than there is, or any."""
@@ -191,6 +191,36 @@ class Divider:
             routed.copies, routed.deliveries, routed.refused = [], [], unreadable.rejection
         return routed
 
+    # Many at once: see `entering.py`
+
+    def is_open(self) -> bool:
+        """Whether an event that enters now can be routed by its content alone."""
+        position = self._position
+        return position.member is not None and not position.joining and not self._paper_delivery
+
+    def is_exact(self, identity: Identity) -> bool:
+        """Whether the cover of a subscription here says all that its filter does."""
+        return self._own[identity].exact
+
+    def hops(self) -> Mapping[str, str]:
+        """The hop to each other home."""
+        return self._position.routes.hops
+
+    def decide(self, arrival: Arrival, found: Found) -> Routed:
+        """To whom, of the subscriptions found here, the arrival is owed."""
+        routed = Routed()
+        self._deliver(Event(lambda: _readable(arrival.content)), found, routed)
+        return routed
+
+    def enter(self, arrival: Arrival) -> Prefix:
+        """What travels with an event that enters, by itself."""
+        return self.forwarding.enter(Event(lambda: _readable(arrival.content)))
+
+    def copies_of(self, prefix: Prefix, hops: Set[str]) -> list[Copy]:
+        """The copies of an entering event to these hops."""
+        routed = Routed(prefix=prefix, scope=self._position.routes.everybody)
+        return self._copies(hops, None, routed)
+
     def _divide(self, arrival: Arrival, local: bool, routed: Routed) -> None:
         header, position = arrival.header, self._position
         event = Event(lambda: _readable(arrival.content))
@@ -205,13 +235,13 @@ class Divider:
             # It has gone to all other homes: of those who are left, only subscriptions here are looked for.
             hops = {}
         elif header is None or not header.prefix.parts:
-            routed.prefix = self._forwarding.enter(event)
+            routed.prefix = self.forwarding.enter(event)
         entered = header is None or (not header.prefix.parts and bool(routed.prefix.parts))
         routed.content_matches = int(entered)
         sought = _Sought(hops, local and bool(self._own), arrival.only, len(set(hops.values())))
         if not sought.local and not sought.hops:
             return
-        found = routed.found = self._forwarding.find(routed.prefix, event, sought)
+        found = routed.found = self.forwarding.find(routed.prefix, event, sought)
         routed.afresh_matches = int(bool(found.afresh) and not entered)
         needed = {hops[owner] for owner in (*found.certain, *found.doubtful) if isinstance(owner, str)}
         routed.copies += self._copies(needed, header, routed)

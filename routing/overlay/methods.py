@@ -20,6 +20,9 @@ from branchline.routing.prefix.places import Owner
 from branchline.routing.prefix.trees import UNMATCHED, Prefix, Trees
 from branchline.routing.prefix.vocabulary import KEPT_VERSIONS
 
+BATCHES_FROM = 2_000
+"""For fewer, asking one by one takes less than to make the arrays. What is delivered is the same."""
+
 
 @dataclass(frozen=True, slots=True)
 class Methods:
@@ -33,6 +36,9 @@ class Methods:
     height: int | None = None
     """Levels of the Routing Tree that a content match goes down to; None for all."""
     kept_versions: int = KEPT_VERSIONS
+    batches_from: int | None = BATCHES_FROM
+    """Events that enter, times subscriptions, from which on they are routed as one batch; None for never,
+    which shows what prefix forwarding alone does."""
     paper_delivery: bool = False
     """Deliver to whoever was found, checking nothing: shows what forwarding alone lets through."""
 

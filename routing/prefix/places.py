@@ -28,6 +28,8 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 
+from branchline.routing.compiled.interests import Interests
+from branchline.routing.compiled.paths import Paths
 from branchline.routing.describing import describe_filter
 from branchline.routing.filters import Filter
 from branchline.routing.prefix.stored_places import Owner, PlacesRow, StoredPlaces
@@ -70,6 +72,8 @@ class Places:
         self._ended: dict[int, list[_Stand]] = {}
         """The same by the clock of their end."""
         self._outstanding: set[Filter] = set()
+        self._interests: Interests | None = None
+        """The same filters for whole batches, once somebody has asked for it."""
         self.touched: set[Where] | None = None
         """Where those who stand now, or their owners, may have changed. Noted once somebody made it a set;
         whoever reads it empties it."""
@@ -83,6 +87,11 @@ class Places:
         self._take(filter_)
         owners = self._owners.setdefault(filter_, Counter())
         owners[owner] += 1
+        if self._interests is not None:
+            if owners[owner] == 1:
+                self._interests.joined(filter_, owners, owner)
+            else:
+                self._interests.again(owner)
         if filter_ not in self._stands:
             self._stands[filter_] = []
             for clock in self._vocabulary.clocks():
@@ -97,6 +106,8 @@ class Places:
         if owners[owner]:
             return
         del owners[owner]
+        if self._interests is not None:
+            self._interests.left(filter_, owners, owner)
         self._touch(self._stands[filter_])
         if not owners:
             del self._owners[filter_]
@@ -122,6 +133,15 @@ class Places:
         for filter_ in concerned:
             self._stand(filter_, clocks[-1])
         self._forget(clocks[0])
+
+    def interests(self, paths: Paths) -> Interests:
+        """Who is interested in the events of a batch, wherever the filters stand."""
+        if self._interests is None:
+            self._interests = Interests(paths, self._stored)
+            for filter_, owners in self._owners.items():
+                for owner in owners:
+                    self._interests.joined(filter_, owners, owner)
+        return self._interests
 
     def find(self, where: Where, clock: int) -> Iterator[tuple[Filter, bool]]:
         """The filters that stand there at the clock, and whether exactly."""
@@ -186,6 +206,10 @@ class Places:
         filter_ = self._stored.filter(row) if filter_ is None else filter_
         owners, stands = self._stored.take(row)
         self._owners[filter_] = Counter(owners)
+        if self._interests is not None:
+            self._interests.took(row)
+            for owner in owners:
+                self._interests.joined(filter_, self._owners[filter_], owner)
         self._stands[filter_] = [_Stand(filter_, self._owners[filter_], *stand) for stand in stands]
         for stand in self._stands[filter_]:
             if stand.until == ALIVE:

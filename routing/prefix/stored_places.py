@@ -16,6 +16,11 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Set
 from typing import TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
+from branchline.routing.compiled.index import GrowingIndex
+from branchline.routing.compiled.paths import Paths
 from branchline.routing.control import Identity
 from branchline.routing.filters import Filter
 from branchline.routing.prefix.edges import ALIVE
@@ -61,6 +66,7 @@ _SECTIONS = (
     "outstanding",
     "kins",
     "owners",
+    "index",
 )
 
 _STILL = -1
@@ -112,10 +118,21 @@ def pack_places(rows: Iterable[PlacesRow], stored: "StoredPlaces | None" = None)
     sections: dict[str, array[int] | bytes] = {name: numbers(cells) for name, cells in columns.items()}
     sections |= pack_keyed([key for key, _, _ in made], [b""] * len(made))
     sections |= {"kins": kins.packed(), "owners": bytes(blob)}
+    sections["index"] = _pack_index([key for key, _, _ in made], kins)
     return write(Facts(0, len(made), 0), {name: sections[name] for name in _SECTIONS}, Kind.PLACES)
 
 
-_BLOBS = (*KEYED, "kins", "owners")
+_BLOBS = (*KEYED, "kins", "owners", "index")
+
+
+def _pack_index(keys: list[bytes], kins: Kins) -> bytes:
+    """The filters, in the order of rows, as an index for batches."""
+    known = read_kins(memoryview(kins.packed()))
+    index = GrowingIndex(Paths())
+    for row, key in enumerate(keys):
+        given = index.add(next(read_filters(memoryview(key), known)))
+        assert given == row, "rows are given in order"
+    return index.stored()
 
 
 class StoredPlaces:
@@ -133,14 +150,41 @@ class StoredPlaces:
         self._found: dict[int, list[tuple[int, bool, int, int]]] = {}
         """What stands somewhere, for the places that were asked for: row, exact, since, until."""
 
+    def __len__(self) -> int:
+        """How many filters were stored."""
+        return len(self._keyed)
+
+    @property
+    def index(self) -> memoryview:
+        """The filters for whole batches, in the order of rows."""
+        return self._section["index"]
+
+    def taken(self) -> Collection[int]:
+        """The rows that somebody else answers for."""
+        return self._taken
+
+    def owner_count(self) -> int:
+        """How many owners there are; each has a number below this."""
+        return len(self._section["owner_at"]) - 1
+
+    def only_owners(self, several: int) -> NDArray[np.int32]:
+        """For each row the number of its owner, or what stands for several."""
+        first = np.asarray(self._section["owner_first"])
+        numbered = np.asarray(self._section["owner_number"])
+        found = np.full(len(self._keyed), several, np.int32)
+        alone = np.flatnonzero(np.diff(first) == 1)
+        found[alone] = numbered[first[alone]]
+        return found
+
+    def owner_numbers(self, row: int) -> NDArray[np.int32]:
+        """The numbers of a row's owners."""
+        first = self._section["owner_first"]
+        return np.asarray(self._section["owner_number"][first[row] : first[row + 1]], np.int32)
+
     def now(self) -> tuple[dict[str, memoryview], Set[int]]:
         """The columns, to be read all at once, and the rows that were taken. What holds on ends below 0."""
         names = ("owner_first", "owner_number", "stand_row", "stand_where", "stand_exact", "stand_until")
         return {name: self._section[name] for name in names}, self._taken
-
-    def owner(self, number: int) -> Owner:
-        """The owner that the columns name by a number."""
-        return self._owner(number)
 
     def left(self) -> int:
         """How many filters stand here."""
@@ -177,7 +221,7 @@ class StoredPlaces:
         found = self._owners.get(row)
         if found is None:
             numbered, first = self._section["owner_number"], self._section["owner_first"]
-            found = tuple(self._owner(numbered[each]) for each in range(first[row], first[row + 1]))
+            found = tuple(self.owner(numbered[each]) for each in range(first[row], first[row + 1]))
             self._owners[row] = found
         return found
 
@@ -187,7 +231,7 @@ class StoredPlaces:
         first = section["owner_first"]
         owned = range(first[row], first[row + 1])
         owners = Counter(
-            {self._owner(section["owner_number"][each]): section["owner_count"][each] for each in owned}
+            {self.owner(section["owner_number"][each]): section["owner_count"][each] for each in owned}
         )
         first = section["stand_first"]
         return owners, [self._stand(stand) for stand in range(first[row], first[row + 1])]
@@ -226,7 +270,8 @@ class StoredPlaces:
             ALIVE if until == _STILL else until,
         )
 
-    def _owner(self, number: int) -> Owner:
+    def owner(self, number: int) -> Owner:
+        """The owner of that number."""
         found = self._known.get(number)
         if found is None:
             at = self._section["owner_at"]

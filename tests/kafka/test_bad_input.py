@@ -11,7 +11,7 @@ import pytest
 from bad_outcomes import EVERYTHING, Seen, check_table, expected_deliveries
 
 from branchline.kafka.dead_letters import decode_dead_letter
-from branchline.kafka.dispatch import Dispatch, Step, dispatch
+from branchline.kafka.dispatch import Dispatch, Step, dispatch, one_by_one
 from branchline.kafka.intake import read_batch
 from branchline.kafka.record import Headers, Place, Record
 from branchline.kafka.topics import Topics
@@ -68,7 +68,7 @@ def handle(shard: Shard, record: Record) -> Iterator[Dispatch]:
     control, events = ([], [record]) if is_event else ([record], [])
     intake = read_batch(TOPICS, control, events)
     outputs = shard.handle(2, intake.updates, intake.control, intake.events())
-    yield from dispatch(TOPICS, bad.BROKER, True, 2, intake, outputs)
+    yield from one_by_one(TOPICS, dispatch(TOPICS, bad.BROKER, True, 2, intake, outputs))
 
 
 def seen(dispatches: list[Dispatch]) -> Seen:

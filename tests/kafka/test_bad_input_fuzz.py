@@ -27,7 +27,7 @@ from branchline.kafka.dead_letters import (
     letter_bytes,
     retry_headers,
 )
-from branchline.kafka.dispatch import dispatch
+from branchline.kafka.dispatch import dispatch, one_by_one
 from branchline.kafka.errors import MarkDiffers
 from branchline.kafka.events import Event, decode_event
 from branchline.kafka.intake import read_batch
@@ -162,10 +162,10 @@ def test_control_is_answered_and_letters_are_obeyed_or_kept(
     ]
     intake = read_batch(TOPICS, records, [Record(PLACE, b"k", event)])
     outputs = shard.handle(1, intake.updates, intake.control, intake.events())
-    made = list(dispatch(TOPICS, "main", True, 1, intake, outputs))
+    made = list(one_by_one(TOPICS, dispatch(TOPICS, "main", True, 1, intake, outputs)))
     letters = [each for each in made if each.topic == TOPICS.dead_letters]
     bad_ones = isinstance(asked, BadRequest) + isinstance(heard, Rejection) + len(outputs.unusable)
-    assert len(letters) == bad_ones + len(intake.bad_events)
+    assert len(letters) == bad_ones + len(intake.bad_events) + len(outputs.refused)
 
 
 def encode_request_for_all() -> bytes:
@@ -222,7 +222,7 @@ def test_a_copy_goes_on_whatever_its_headers_say(data: bytes, seal: bool, only: 
     intake = read_batch(TOPICS, [], [record])
     outputs = shard.handle(2, [], [], intake.events())
     told_scope = header.decode(prefix)
-    made = list(dispatch(TOPICS, "main", True, 1, intake, outputs))
+    made = list(one_by_one(TOPICS, dispatch(TOPICS, "main", True, 1, intake, outputs)))
     elsewhere = told_scope is not None and not told_scope.scope & 1
     held = told_scope is not None and told_scope.topology > 1
     assert made or elsewhere or held or only is not None

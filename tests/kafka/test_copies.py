@@ -7,7 +7,7 @@ from prefix_scripts import cover
 
 from branchline.kafka import headers as bl
 from branchline.kafka.dead_letters import decode_dead_letter, retry_headers
-from branchline.kafka.dispatch import Step, count, dispatch
+from branchline.kafka.dispatch import Step, count, dispatch, one_by_one
 from branchline.kafka.intake import read_batch
 from branchline.kafka.letters import encode_letter
 from branchline.kafka.messages import encode_proposal, encode_request
@@ -79,7 +79,7 @@ class Net:
     def _handle(self, name: str, control: list[Record], events: list[Record]) -> None:
         intake = read_batch(TOPICS, control, events)
         outputs = self.shards[name].handle(NOW_MS, [], intake.control, intake.events())
-        for item in dispatch(TOPICS, name, True, NOW_MS, intake, outputs):
+        for item in one_by_one(TOPICS, dispatch(TOPICS, name, True, NOW_MS, intake, outputs)):
             if item.step is not Step.CREATE:
                 self.write(item.topic, item.value, item.key, item.headers)
 
@@ -128,7 +128,7 @@ def test_the_topics_of_a_new_neighbour_are_made_first() -> None:
     record = Record(Place(TOPICS.control, 0, 0, NOW_MS), None, encode_proposal(Propose(topology, "t1")))
     intake = read_batch(TOPICS, [record], [])
     outputs = Shard(alone("dublin"), 0).handle(NOW_MS, [], intake.control, intake.events())
-    dispatches = list(dispatch(TOPICS, "dublin", True, NOW_MS, intake, outputs))
+    dispatches = list(one_by_one(TOPICS, dispatch(TOPICS, "dublin", True, NOW_MS, intake, outputs)))
     made = [item.topic for item in dispatches if item.step is Step.CREATE]
     assert made == [TOPICS.link("virginia"), TOPICS.broker("virginia")]
     assert [item.topic for item in dispatches[2:]] == [
@@ -195,7 +195,7 @@ def test_updates_of_the_tree_are_read_and_what_is_none_owes_nothing() -> None:
     shard = made.shards["dublin"]
     outputs = shard.handle(NOW_MS, intake.updates, intake.control, intake.events())
     assert outputs.changed is not None and outputs.changed.told == tuple(updates)
-    done = list(dispatch(TOPICS, "dublin", True, NOW_MS, intake, outputs))
+    done = list(one_by_one(TOPICS, dispatch(TOPICS, "dublin", True, NOW_MS, intake, outputs)))
     assert {item.topic for item in done} == {TOPICS.dead_letters}
     letters = [decode_dead_letter(Record(bad[0].place, item.key, item.value, item.headers)) for item in done]
     assert {(letter.code, letter.owed) for letter in letters} == {(Code.CONTROL_INVALID, "nothing")}

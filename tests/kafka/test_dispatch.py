@@ -18,7 +18,7 @@ from branchline.kafka.dead_letters import (
     owed_to,
     owed_to_scope,
 )
-from branchline.kafka.dispatch import Dispatch, Step, count, dispatch
+from branchline.kafka.dispatch import Dispatch, Step, count, dispatch, one_by_one
 from branchline.kafka.intake import Intake, read_batch, received
 from branchline.kafka.letters import encode_letter, encode_recorded
 from branchline.kafka.messages import encode_request, encode_tick
@@ -238,7 +238,9 @@ class Router:
     def _run_shard(self, index: int, control: list[Record], events: list[Record]) -> Done:
         intake = read_batch(TOPICS, control, events)
         outputs = self._shards[index].handle(self._now_ms, [], intake.control, intake.events())
-        dispatches = list(dispatch(TOPICS, HOME, index == 0, self._now_ms, intake, outputs))
+        dispatches = list(
+            one_by_one(TOPICS, dispatch(TOPICS, HOME, index == 0, self._now_ms, intake, outputs))
+        )
         return Done(intake, outputs, dispatches)
 
 
@@ -488,7 +490,9 @@ def test_topics_are_removed_before_all_else_and_told_last() -> None:
         for index, shard in enumerate(shards):
             intake = read_batch(TOPICS, records, [])
             outputs = shard.handle(NOW_MS + at_ms, intake.updates, intake.control, intake.events())
-            made.append(list(dispatch(TOPICS, HOME, index == 0, NOW_MS + at_ms, intake, outputs)))
+            made.append(
+                list(one_by_one(TOPICS, dispatch(TOPICS, HOME, index == 0, NOW_MS + at_ms, intake, outputs)))
+            )
     (removal, ack), others = made
     assert (removal.step, removal.topic, others) == (Step.REMOVE, TOPICS.out("alice"), [])
     told = json.loads(ack.value or b"")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.dead_letters import decode_dead_letter
-from branchline.kafka.dispatch import Dispatch, count, dispatch
+from branchline.kafka.dispatch import Dispatch, count, dispatch, one_by_one
 from branchline.kafka.errors import ConfigError, RequestRefused, WaitExpired
 from branchline.kafka.explaining import (
     EXPLAIN_MAX_BYTES,
@@ -56,7 +56,7 @@ def handled(shard: Shard, *values: bytes) -> list[Dispatch]:
     assert outputs.changed is None and shard.state() == before
     if not intake.bad_control:
         assert not any(count(intake, outputs, leads=True).values()), "a question is not counted"
-    return list(dispatch(TOPICS, "main", True, NOW_MS, intake, outputs))
+    return list(one_by_one(TOPICS, dispatch(TOPICS, "main", True, NOW_MS, intake, outputs)))
 
 
 def answers(shard: Shard, *asked: Asked) -> list[Explained]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from branchline.kafka.asking import ask, one_subscriber
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.dead_letters import OWES_NOTHING, decode_dead_letter
-from branchline.kafka.dispatch import Dispatch, Step, dispatch
+from branchline.kafka.dispatch import Dispatch, Step, dispatch, one_by_one
 from branchline.kafka.errors import ConfigError
 from branchline.kafka.explaining import Asked, encode_asked
 from branchline.kafka.intake import read_batch
@@ -66,7 +66,7 @@ def records(topic: str, values: Sequence[bytes | None]) -> list[Record]:
 def handled(shard: Shard, control: list[Record]) -> list[Dispatch]:
     intake = read_batch(TOPICS, control, [])
     outputs = shard.handle(NOW_MS, intake.updates, intake.control, intake.events())
-    return list(dispatch(TOPICS, HOME, True, NOW_MS, intake, outputs))
+    return list(one_by_one(TOPICS, dispatch(TOPICS, HOME, True, NOW_MS, intake, outputs)))
 
 
 def standing(shard: Shard, but_for: str) -> dict[Identity, object]:

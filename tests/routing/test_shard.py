@@ -22,18 +22,19 @@ from branchline.routing.control import (
     Status,
     Subscribed,
 )
+from branchline.routing.deliveries import Delivery
 from branchline.routing.evaluate import evaluate
 from branchline.routing.event import Event
 from branchline.routing.limits import ENDED_REMEMBERED_MS, LEASE_MAX_MS, LEASE_MIN_MS, REQUESTS_REMEMBERED
 from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.facts import Fact, Lapsed
 from branchline.routing.overlay.letters import Expire, Letter
+from branchline.routing.overlay.methods import Methods
 from branchline.routing.overlay.pending import Awaited
 from branchline.routing.overlay.topology import Topology
 from branchline.routing.prefix.optimizer import Optimizer, Settings
 from branchline.routing.shard import (
     Control,
-    Delivery,
     EventBatch,
     Outputs,
     Shard,
@@ -63,8 +64,8 @@ class Plain:
         return self.value
 
 
-def shard_of(index: int = 0, state: Iterable[ShardState] = ()) -> Shard:
-    return Shard(alone(HOME), index, state)
+def shard_of(index: int = 0, state: Iterable[ShardState] = (), batches_from: int | None = None) -> Shard:
+    return Shard(replace(alone(HOME), methods=Methods(batches_from=batches_from)), index, state)
 
 
 def table(shard: Shard) -> SubscriptionTable:
@@ -643,15 +644,18 @@ def as_owed(outputs: Outputs, events: EventBatch) -> list[dict[str, Rejection | 
     return owed
 
 
-@given(any_script, st.integers(1, 3), st.sampled_from(["none", "all", "late"]))
-def test_deliveries_are_those_of_the_plain_loop(script: list[Call], most_choices: int, trees: str) -> None:
+@given(any_script, st.integers(1, 3), st.sampled_from(["none", "all", "late"]), st.sampled_from([None, 0]))
+def test_deliveries_are_those_of_the_plain_loop(
+    script: list[Call], most_choices: int, trees: str, batches_from: int | None
+) -> None:
     """Each subscriber of this home is owed an event once if one filter, as `filters` has it, matches.
 
     It is undecided if none does and one is not evaluated. With `only`, nobody else is looked at. So it is
     whatever the Tree Optimizer tells: nothing, all that stands, or what stood a call before; except that
-    with a tree, what already the cover excludes is known not to match and need not be evaluated.
+    with a tree, or the index of batches, what already the cover excludes is known not to match and need not
+    be evaluated.
     """
-    shard, known = shard_of(), dict[Identity, Change]()
+    shard, known = shard_of(batches_from=batches_from), dict[Identity, Change]()
     optimizer, covers = Optimizer(1, Settings(threshold=0.0)), dict[Identity, Compiled]()
     now_ms = NOW_MS
     with pytest.MonkeyPatch.context() as patch:
@@ -680,7 +684,7 @@ def test_deliveries_are_those_of_the_plain_loop(script: list[Call], most_choices
                 if isinstance(content, Plain)
             ]
             found = as_owed(outputs, call.events)
-            if trees != "none":
+            if trees != "none" or batches_from is not None:
                 expected = [
                     {who: why for who, why in owed.items() if why is None or who in got}
                     if all(not may_match(known.values(), who, row[0]) for who in owed.keys() - got.keys())

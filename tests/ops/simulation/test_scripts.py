@@ -71,6 +71,13 @@ HAPPENED = (
 """What must have happened, or the scripts have shown nothing about it."""
 
 
+def test_scripts_are_clean_where_all_that_enters_is_routed_as_batches() -> None:
+    """The same with every batch, however small, matched through the index and not along the tree."""
+    wrong, counts = play_all(range(max(10, SEEDS // 40)), FEW_STEPS, methods=Methods(batches_from=0))
+    assert not wrong, "\n\n".join(wrong[:5])
+    assert counts["content_matches"] and counts["afresh_matches"]
+
+
 @pytest.mark.timeout(3_600)
 def test_scripts_are_clean_whatever_goes_wrong() -> None:
     """0 lost, 0 misrouted, 0 repeated without a mark, in order, none stuck; and the faults did happen."""

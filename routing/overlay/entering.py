@@ -1,0 +1,243 @@
+"""Many events that enter at one broker, routed at once.
+
+Theory of operation. What an event is owed to hangs only on its content, since all that enter have the same
+scope. So the batch is scanned once, and the broker's interests (`compiled/interests.py`) give pairs of events
+and owners, wherever the owners' filters stand in the Routing Tree: nobody is found in doubt. A subscription
+here whose cover is exact is owed the event. One with a residual, or any for an event with arrays, is decided
+as it is for a single event (`delivering.py`). Homes elsewhere give the hops that need a copy; only for events
+that have one the tree is walked, for the prefix that travels along.
+
+An owner's *sort* is looked up once, and again when its filter has changed.
+
+Cost: the scan and the match; then passes over the pairs that were found, in arrays. Python touches single
+events where a residual or an array has to be decided, or a copy to be made.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from branchline.routing.codes import Rejection
+from branchline.routing.compiled.interests import Interests
+from branchline.routing.compiled.paths import Paths
+from branchline.routing.compiled.reading import rows_of
+from branchline.routing.compiled.spans import Scanned
+from branchline.routing.compiled.walking import Walker
+from branchline.routing.control import Identity
+from branchline.routing.deliveries import Names
+from branchline.routing.overlay.dividing import Arrival, Copy, Divider, Routed
+from branchline.routing.prefix.forwarding import Forwarder, Found
+from branchline.routing.prefix.places import Owner
+from branchline.routing.values import JsonValue
+
+_UNKNOWN, _EXACT, _INEXACT, _HOME = range(4)
+
+
+class Scan(Protocol):
+    """A batch of events as it was scanned; they are known by their numbers in it."""
+
+    @property
+    def scanned(self) -> Scanned:
+        """The rows of all that could be read and have not too many choices."""
+        ...
+
+    @property
+    def rejected(self) -> Mapping[int, Rejection]:
+        """Those that cannot be read, and why."""
+        ...
+
+    @property
+    def unrowed(self) -> Sequence[int]:
+        """Those that can be read and have no rows."""
+        ...
+
+    @property
+    def arrays(self) -> NDArray[np.bool_]:
+        """Which of them have arrays that a filter may choose from."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """Events whose attributes are there already, as a scan."""
+
+    scanned: Scanned
+    rejected: Mapping[int, Rejection]
+    unrowed: Sequence[int]
+    arrays: NDArray[np.bool_]
+
+
+def scan_attributes(paths: Paths, attributes: "Sequence[Mapping[str, JsonValue] | Rejection]") -> Attributes:
+    """The events with these attributes, or the reason why they have none."""
+    rejected = {number: each for number, each in enumerate(attributes) if isinstance(each, Rejection)}
+    read = {number: each for number, each in enumerate(attributes) if not isinstance(each, Rejection)}
+    rows, numbers = rows_of(paths, list(read.values())), np.fromiter(read, np.int32)
+    arrays = np.zeros(len(attributes), np.bool_)
+    arrays[numbers] = rows.arrays
+    scanned = replace(rows.scanned, event=numbers[rows.scanned.event])
+    return Attributes(scanned, rejected, numbers[rows.unrowed].tolist(), arrays)
+
+
+class Chosen(Sequence[Arrival]):
+    """Some of the arrivals, looked up when they are asked for."""
+
+    def __init__(self, arrivals: Sequence[Arrival], indexes: Sequence[int]) -> None:
+        self._arrivals, self._indexes = arrivals, indexes
+
+    def __len__(self) -> int:
+        return len(self._indexes)
+
+    @overload
+    def __getitem__(self, number: int) -> Arrival: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> "Chosen": ...
+
+    def __getitem__(self, number: int | slice) -> "Arrival | Chosen":
+        if isinstance(number, slice):
+            return Chosen(self._arrivals, self._indexes[number])
+        return self._arrivals[self._indexes[number]]
+
+
+@dataclass(slots=True)
+class Entered:
+    """What became of the events of a batch, by their numbers in it."""
+
+    events: NDArray[np.int64]
+    subscribers: NDArray[np.int32]
+    """To whom they are owed, side by side."""
+    decided: dict[int, Routed] = field(default_factory=dict)
+    """What was decided for single events: deliveries that are not above, and what is undecided."""
+    copies: list[tuple[int, Copy]] = field(default_factory=list)
+    refuted: int = 0
+    exact_checks: int = 0
+
+
+class Entrance:
+    """Where events enter at one broker."""
+
+    def __init__(self, divider: Divider, names: Names) -> None:
+        self._divider = divider
+        self._names = names
+        self._owners: list[_Owners] = []
+
+    def interests(self, paths: Paths) -> "list[Interests] | None":
+        """Those of the broker, for batches; None if events cannot be routed so now, or never."""
+        forwarding = self._divider.forwarding
+        if not isinstance(forwarding, Forwarder) or not self._divider.is_open():
+            return None
+        return [places.interests(paths) for places in forwarding.places]
+
+    @property
+    def leads_on(self) -> bool:
+        """Whether there are other homes, for which events must be walked along the tree."""
+        return bool(self._divider.hops())
+
+    def route(
+        self, interests: list[Interests], scan: Scan, arrivals: Sequence[Arrival], walker: Walker | None
+    ) -> Entered:
+        """Where the events go that have rows. Changes nothing."""
+        while len(self._owners) < len(interests):
+            self._owners.append(_Owners(self._divider, self._names))
+        events = len(arrivals)
+        found = [
+            owners.sorted(part, each, *each.match(scan.scanned, events))
+            for part, (owners, each) in enumerate(zip(self._owners, interests, strict=True))
+        ]
+        event, sort, number, code, part = (
+            np.concatenate([each[column] for each in found]) for column in range(5)
+        )
+        here, away = sort != _HOME, sort == _HOME
+        special = np.zeros(events, np.bool_)
+        special[event[here & ((sort == _INEXACT) | scan.arrays[event])]] = True
+        plain = here & ~special[event]
+        subscribers = np.int64(max(len(self._names.all), 1))
+        owed = np.unique(event[plain] * subscribers + number[plain])
+        entered = Entered(owed // subscribers, (owed % subscribers).astype(np.int32))
+        self._decide(interests, arrivals, scan, (event, code, part), here & special[event], entered)
+        self._copy(arrivals, scan, walker, event[away], number[away], entered)
+        return entered
+
+    def _decide(
+        self,
+        interests: list[Interests],
+        arrivals: Sequence[Arrival],
+        scan: Scan,
+        pairs: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]],
+        which: NDArray[np.bool_],
+        entered: Entered,
+    ) -> None:
+        """Decide for whoever was found of single events."""
+        found: dict[int, set[Owner]] = {}
+        for event, code, part in zip(*(each[which].tolist() for each in pairs), strict=True):
+            found.setdefault(event, set()).add(interests[part].owner(code))
+        for event, owners in sorted(found.items()):
+            doubtful = bool(scan.arrays[event])
+            those = Found(set(), owners) if doubtful else Found(owners)
+            routed = entered.decided[event] = self._divider.decide(arrivals[event], those)
+            entered.refuted += routed.refuted
+            entered.exact_checks += routed.exact_checks
+
+    def _copy(
+        self,
+        arrivals: Sequence[Arrival],
+        scan: Scan,
+        walker: Walker | None,
+        event: NDArray[np.int64],
+        home: NDArray[np.int32],
+        entered: Entered,
+    ) -> None:
+        """Copies for the hops that lead to these homes, with what a walk along the tree gives."""
+        hops = self._divider.hops()
+        needed: dict[int, set[str]] = {}
+        for number in np.unique(home).tolist():
+            hop = hops.get(self._names.all[number])
+            if hop is not None:
+                for each in np.unique(event[home == number]).tolist():
+                    needed.setdefault(each, set()).add(hop)
+        if not needed:
+            return
+        walked = np.zeros(len(arrivals), np.bool_)
+        if walker is not None:
+            walked[list(needed)] = True
+            walked &= ~scan.arrays
+            prefixes = walker.walk(scan.scanned, walked)
+        for each, to in sorted(needed.items()):
+            prefix = prefixes.prefix(each) if walked[each] else self._divider.enter(arrivals[each])
+            entered.copies += [(each, copy) for copy in self._divider.copies_of(prefix, to)]
+
+
+class _Owners:
+    """The sorts of the owners of one part's interests, by their codes."""
+
+    def __init__(self, divider: Divider, names: Names) -> None:
+        self._divider = divider
+        self._names = names
+        self._sort = np.zeros(0, np.int8)
+        self._number = np.zeros(0, np.int32)
+        """The subscriber's number, or the home's, which are numbered together."""
+
+    def sorted(
+        self, part: int, interests: Interests, event: NDArray[np.int64], code: NDArray[np.int32]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int8], NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+        """The pairs with the owners' sorts and numbers."""
+        if interests.codes > len(self._sort):
+            size = 2 * interests.codes
+            self._sort = np.concatenate([self._sort, np.zeros(size - len(self._sort), np.int8)])
+            self._number = np.concatenate([self._number, np.zeros(size - len(self._number), np.int32)])
+        for each in interests.renewed():
+            self._sort[each] = _UNKNOWN
+        unknown = np.unique(code[self._sort[code] == _UNKNOWN])
+        for each in unknown.tolist():
+            self._sort[each], self._number[each] = self._look_up(interests.owner(each))
+        return event, self._sort[code], self._number[code], code, np.full(len(code), part)
+
+    def _look_up(self, owner: Owner) -> tuple[int, int]:
+        if isinstance(owner, Identity):
+            sort = _EXACT if self._divider.is_exact(owner) else _INEXACT
+            return sort, self._names.number(owner.subscriber)
+        assert isinstance(owner, str), "an owner is a home or a subscription"
+        return _HOME, self._names.number(owner)
