@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from branchline.routing.compiled.bounds import Bounds
 from branchline.routing.compiled.branches import Branches
 from branchline.routing.compiled.kernels import inlined, kernel
-from branchline.routing.compiled.lookups import find
+from branchline.routing.compiled.lookups import find, mixed
 from branchline.routing.compiled.names import CHILD_BITS
-from branchline.routing.compiled.prefixes import CHILD_NUMBER_MAX, Flags, Ints, Longs
+from branchline.routing.compiled.prefixes import CHILD_NUMBER_MAX, Flags, Ints, Longs, frozen
 from branchline.routing.dimensions import Axis
 from branchline.routing.prefix.edges import ROOT
 
@@ -56,7 +56,7 @@ class Places(NamedTuple):
 def places(bounds: Bounds) -> Places:
     is_presence = bounds.axes[: bounds.dimensions] == int(Axis.PRESENCE)
     return Places(
-        bounds.value_first,
+        frozen(bounds.value_first),
         bounds.marks.words,
         np.where(is_presence, 1, -1).astype(np.int32),
         np.flatnonzero(is_presence).astype(np.int32),
@@ -69,8 +69,7 @@ def descend(
 ) -> tuple[Longs, Ints, Ints, Flags]:
     """Where each row's entries begin, their levels and numbers, and which rows a height limit has cut."""
     # Asking a tuple for an array counts the array's owners up and down: not for every row.
-    goes_on, group_first = tree.goes_on, tree.group_first
-    bits, points = tree.bits, tree.points
+    nodes, bloom, points = tree.nodes, tree.bloom, tree.points
     group_dimension, range_first = tree.dimension, tree.range_first
     range_low, range_high, range_leads = tree.low, tree.high, tree.leads
     cell_first, cell_dimension, cell_rank = met.first, met.dimension, met.rank
@@ -85,8 +84,8 @@ def descend(
         most = max(most, cell_first[row + 1] - cell_first[row] + word_first[row + 1] - word_first[row])
     mine = np.empty(most + len(presence), np.int64)
     stack, levels = np.empty(256, np.int64), np.empty(256, np.int32)
-    for place in range(len(rows)):
-        row = rows[place]
+    for which in range(len(rows)):
+        row = rows[which]
         count = 0
         for cell in range(cell_first[row], cell_first[row + 1]):
             rank, dimension = cell_rank[cell], cell_dimension[cell]
@@ -103,22 +102,27 @@ def descend(
             mine[count] = places.words + words[word]
             count += 1
 
-        made = first[place]
+        made = first[which]
         node, depth, top = ROOT, 0, 0
+        goes_on = tree.goes_on
         while True:
-            if goes_on[node] and depth == height:
-                cut[place] = True
-            elif goes_on[node]:
+            if goes_on and depth == height:
+                cut[which] = True
+            elif goes_on:
                 begin = top
-                group, last_group = group_first[node], group_first[node + 1]
+                group, last_group = np.int64(nodes[2 * node + 1]), np.int64(nodes[2 * node + 3])
                 if top + count + last_group - group > len(stack):
                     room = 2 * (top + count + last_group - group)
-                    stack, levels = _wider(stack, room), _wider(levels, room)
-                asked = bits[node]
+                    stack, levels = _wider(stack, int(room)), _wider(levels, int(room))
+                asked = nodes[2 * node]
                 if asked:
                     for each in range(count):
-                        if asked >> np.uint64(mine[each] & 63) & np.uint64(1):
-                            leads = find(points, node << CHILD_BITS | mine[each])
+                        if not asked >> np.uint64(mine[each] & 63) & np.uint64(1):
+                            continue
+                        key = node << CHILD_BITS | mine[each]
+                        place = mixed(key)
+                        if bloom[place >> 6 & len(bloom) - 1] >> np.uint64(place & 63) & np.uint64(1):
+                            leads = find(points, key)
                             if leads >= 0:
                                 top = _sort_in(stack, begin, top, leads)
                 while group < last_group:
@@ -141,12 +145,13 @@ def descend(
             if not top:
                 break
             top -= 1
-            node, depth = stack[top] & CHILD_NUMBER_MAX, levels[top]
+            leads, depth = stack[top], levels[top]
+            node, goes_on = leads >> 1 & CHILD_NUMBER_MAX, leads & 1 != 0
             if made == len(level):
                 level, number = _wider(level, 2 * made), _wider(number, 2 * made)
-            level[made], number[made] = depth, stack[top] >> CHILD_BITS
+            level[made], number[made] = depth, leads >> CHILD_BITS + 1
             made += 1
-        first[place + 1] = made
+        first[which + 1] = made
         for cell in range(cell_first[row], cell_first[row + 1]):
             held[cell_dimension[cell]] = blank[cell_dimension[cell]]
     return first, level[: first[-1]], number[: first[-1]], cut

@@ -66,10 +66,11 @@ class Follower:
         self.catch_up()
         handled = rows.copy()
         count = len(self.owners.table)
+        told = prefixes.frozen()
         first, items = np.zeros(prefixes.rows + 1, np.int64), np.zeros(0, np.int32)
         for part, (names, standing) in enumerate(zip(self._names, self._standing, strict=True)):
             found = _follow(
-                prefixes,
+                told,
                 _Version(part, *names.version),
                 names.slots(),
                 standing.at_node,

@@ -55,7 +55,7 @@ class Headers(NamedTuple):
 
 def read_headers(data: Bytes, first: Longs) -> Headers:
     """The headers that lie in the data one after the other, row r from `first[r]` to `first[r + 1]`."""
-    heads, arrays, parts, entries, beside = _read(frozen(data), first)
+    heads, arrays, parts, entries, beside = _read(frozen(data), frozen(first))
     return Headers(*heads, Prefixes(arrays, *parts, *entries, *beside))
 
 

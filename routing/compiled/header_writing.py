@@ -47,12 +47,13 @@ class Written(NamedTuple):
 
 def write_headers(prefixes: Prefixes, copies: Copies) -> Written:
     """The header of each copy, with the prefix of its row."""
-    return Written(*_write(prefixes, copies))
+    return Written(*_write(prefixes.frozen(), Copies(*map(frozen, copies))))
 
 
 def write_onward(data: Bytes, first: Longs, headers: Headers, copies: Copies) -> Written:
     """The header of each copy, with the prefix that came with its row, which must be ok."""
-    return Written(*_write_onward(frozen(data), first, headers.parts_at, headers.prefixes.arrays, copies))
+    at, arrays = frozen(headers.parts_at), frozen(headers.prefixes.arrays)
+    return Written(*_write_onward(frozen(data), frozen(first), at, arrays, Copies(*map(frozen, copies))))
 
 
 @kernel

@@ -54,7 +54,7 @@ class Lookup:
     def _grow(self, more: int) -> None:
         keys, values = self.items()
         size = _SMALLEST
-        while size < 3 * (len(keys) + more):
+        while size < 2 * (len(keys) + more):
             size *= 2
         self.slots = _slots(size)
         self._used = _put(self.slots, keys, values)
@@ -70,7 +70,7 @@ def _slots(size: int) -> Longs:
 def find(slots: Longs, key: int) -> int:
     """The value of the key, `NOTHING` if it has none."""
     last = len(slots) - 2
-    slot = _slot(key) & last
+    slot = mixed(key) << 1 & last
     while slots[slot] != key:
         if slots[slot] == _FREE:
             return NOTHING
@@ -79,10 +79,10 @@ def find(slots: Longs, key: int) -> int:
 
 
 @inlined
-def _slot(key: int) -> int:
-    """Where to look first, before it is bound to the size of the array: an even place."""
-    mixed = key * _SPREAD
-    return (mixed ^ mixed >> 32) << 1
+def mixed(key: int) -> int:
+    """A hash of the key; its lowest bits say as much as any others."""
+    product = key * _SPREAD
+    return product ^ product >> 32
 
 
 @kernel
@@ -91,7 +91,7 @@ def _put(slots: Longs, keys: Longs, values: Longs) -> int:
     last = len(slots) - 2
     used = 0
     for place in range(len(keys)):
-        slot = _slot(keys[place]) & last
+        slot = mixed(keys[place]) << 1 & last
         while slots[slot] != keys[place] and slots[slot] != _FREE:
             slot = slot + 2 & last
         if slots[slot] == _FREE:

@@ -9,7 +9,7 @@ reference goes on with it.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,10 @@ class Prefixes(NamedTuple):
         """How many there are."""
         return len(self.arrays)
 
+    def frozen(self) -> "Prefixes":
+        """The same, as kernels take them."""
+        return Prefixes(*map(frozen, self))
+
     def prefix(self, row: int) -> Prefix:
         """One of them as the reference has it."""
         parts = range(int(self.part_first[row]), int(self.part_first[row + 1]))
@@ -82,11 +86,11 @@ def flat(prefixes: Sequence[Prefix]) -> Prefixes:
     )
 
 
-def frozen(data: Bytes) -> Bytes:
-    """The same bytes, not to be written: those of others never are, and so kernels are compiled once."""
-    view = data.view()
-    view.flags.writeable = False
-    return view
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """The same cells without gaps and not to be written: for each kind of array a kernel is compiled anew."""
+    made = np.ascontiguousarray(array).view()
+    made.flags.writeable = False
+    return made
 
 
 def firsts(counts: Sequence[int] | Longs) -> Longs:

@@ -25,7 +25,7 @@ from branchline.routing.compiled.gathering import Gathering
 from branchline.routing.compiled.kernels import kernel
 from branchline.routing.compiled.names import grown
 from branchline.routing.compiled.paths import Paths
-from branchline.routing.compiled.prefixes import Flags, Ints, Longs, Prefixes, firsts, runs
+from branchline.routing.compiled.prefixes import Flags, Ints, Longs, Prefixes, firsts, frozen, runs
 from branchline.routing.compiled.ranking import Cells, rank
 from branchline.routing.compiled.spans import Scanned
 from branchline.routing.filters import Filter
@@ -124,7 +124,13 @@ class Walker:
         has_one = np.bincount(scanned.event, minlength=len(single)) == 1
         rows = rows[single & has_one].astype(np.int64)
         height = NO_HEIGHT if self._trees.height is None else self._trees.height
-        met = Met(cells.first, cells.dimension, cells.rank, cells.word_first, cells.word)
+        met = Met(
+            frozen(cells.first),
+            frozen(cells.dimension),
+            frozen(cells.rank),
+            frozen(cells.word_first),
+            frozen(cells.word),
+        )
         walked = [descend(each, met, rows, self._places, height) for each in self._branches]
         parts = len(walked)
         numbers, many = self._number(scanned, cells, rows)

@@ -24,7 +24,7 @@ from branchline.routing.prefix import stored_places, trees
 from branchline.routing.prefix.forwarding import Forwarder, Found
 from branchline.routing.prefix.trees import PartPrefix, Prefix, Trees
 
-SEEDS = 24
+SEEDS = 16
 
 
 def follower_of(forwarder: Forwarder) -> Follower:
@@ -159,7 +159,7 @@ def test_places_that_were_stored_are_read(monkeypatch: pytest.MonkeyPatch) -> No
     # The owners of scripts are neither homes nor subscriptions.
     monkeypatch.setattr(stored_places, "_encode_owner", encode)
     monkeypatch.setattr(stored_places, "_decode_owner", decode)
-    runs = [Reopened(seeded(seed)).play() for seed in range(10)]
+    runs = [Reopened(seeded(seed)).play() for seed in range(7)]
     for name in ("opened", "followed certain", "followed numbers"):
         assert sum(run.seen[name] for run in runs) > 2, name
 
