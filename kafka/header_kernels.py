@@ -10,9 +10,22 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from branchline.kafka.cloudevents import ATTRIBUTE_PREFIX, CONTENT_TYPE, MEDIA_PREFIX
+from branchline.kafka.cloudevents import ATTRIBUTE_PREFIX
 from branchline.kafka.header_cells import NULL as NO_VALUE
 from branchline.kafka.headers import OURS
+from branchline.kafka.word_kernels import (
+    CONTENT_TYPE_NAME,
+    DATA,
+    DATA_BASE64,
+    DATACONTENTTYPE,
+    REQUIRED,
+    SPECVERSION,
+    UNDECLARED,
+    declared,
+    is_version,
+    is_word,
+    reserved,
+)
 from branchline.routing.compiled.memory import (
     address,
     byte_at,
@@ -23,50 +36,15 @@ from branchline.routing.compiled.memory import (
     store_long,
     word_at,
 )
-from branchline.routing.compiled.paths import Layout, below, name_hash, part_of, path_at
+from branchline.routing.compiled.paths import Layout, below, name_hash, path_at
 from branchline.routing.compiled.scanning import NULL, OBJECT, TEXT, Desk, put
-from branchline.routing.compiled.tokens import FAILED, NINE, POINT, ZERO, is_utf8
+from branchline.routing.compiled.tokens import FAILED, is_utf8
 from branchline.routing.limits import EVENT_MAX_HEADER_BYTES, EVENT_MAX_HEADERS, NAME_MAX_BYTES
-
-UNDECLARED, JSON, OTHER, CLOUDEVENT, CLOUDEVENT_JSON = range(5)
-"""What a content type declares."""
-
-ID, SOURCE, TYPE, SPECVERSION, DATACONTENTTYPE, DATA, DATA_BASE64 = (1 << bit for bit in range(7))
-"""Names that mean something in a CloudEvent."""
-REQUIRED = ID | SOURCE | TYPE | SPECVERSION
-
-
-Word = tuple[int, int, int, int, int]
-"""A word that is compared with: its length, and its bytes by eights."""
-
-
-def _word(text: str, filled: bytes = b"\0") -> Word:
-    filled_up = text.encode().ljust(32, filled)
-    first, second, third, fourth = (
-        int.from_bytes(filled_up[at : at + 8], "little") for at in range(0, 32, 8)
-    )
-    return len(text), first, second, third, fourth
-
-
-def _media(text: str) -> Word:
-    return _word(text, b" ")
-
-
-_CONTENT_TYPE = _word(CONTENT_TYPE)
-_ID, _SOURCE, _TYPE, _SPECVERSION, _DATACONTENTTYPE, _DATA, _DATA_BASE64 = map(
-    _word, ("id", "source", "type", "specversion", "datacontenttype", "data", "data_base64")
-)
-_CLOUDEVENT, _CLOUDEVENT_JSON = _media(MEDIA_PREFIX), _media(f"{MEDIA_PREFIX}+json")
-_APPLICATION_JSON, _TEXT_JSON, _PLUS_JSON = map(_media, ("application/json", "text/json", "+json"))
-_SPACES = int.from_bytes(b" " * 8, "little")
-"""Makes capitals small; it leaves what else the words for media types have, `/` and `+`, as it is."""
 
 _PREFIX_BYTES = 3
 _THREE = (1 << 24) - 1
 _OURS, _ATTRIBUTE = (int.from_bytes(prefix.encode(), "little") for prefix in (OURS, ATTRIBUTE_PREFIX))
 assert len(OURS) == len(ATTRIBUTE_PREFIX) == _PREFIX_BYTES
-
-_TAB, _SPACE, _SEMICOLON = ord("\t"), ord(" "), ord(";")
 
 
 class Table(NamedTuple):
@@ -131,88 +109,11 @@ def _starts(start: int, end: int, prefix: int) -> bool:
 
 
 @part
-def _is_word(start: int, end: int, word: Word) -> bool:
-    """Whether the text is the word."""
-    at = 0
-    while at < word[0] and part_of(start, at, word[0]) == word[1 + (at >> 3)]:
-        at += 8
-    return at >= word[0] == end - start
-
-
-@part
-def _is_media(start: int, end: int, word: Word) -> bool:
-    """Whether the text is the word, in small letters or capitals, given that it has no control characters."""
-    at = 0
-    while at < word[0] and part_of(start, at, word[0]) | _SPACES == word[1 + (at >> 3)]:
-        at += 8
-    return at >= word[0] == end - start
-
-
-@part
-def reserved(start: int, end: int) -> int:
-    """Which of the names that mean something this is, or 0."""
-    length = end - start
-    if length == 2:
-        return ID if _is_word(start, end, _ID) else 0
-    if length == 4:
-        if _is_word(start, end, _TYPE):
-            return TYPE
-        return DATA if _is_word(start, end, _DATA) else 0
-    if length == 6:
-        return SOURCE if _is_word(start, end, _SOURCE) else 0
-    if length == 11:
-        if _is_word(start, end, _SPECVERSION):
-            return SPECVERSION
-        return DATA_BASE64 if _is_word(start, end, _DATA_BASE64) else 0
-    return DATACONTENTTYPE if _is_word(start, end, _DATACONTENTTYPE) else 0
-
-
-@part
-def is_version(start: int, end: int) -> bool:
-    """Whether the text is a `specversion` that we read: 1, a point, and one to three digits."""
-    if not 3 <= end - start <= 5 or byte_at(start) != ZERO + 1 or byte_at(start + 1) != POINT:
-        return False
-    at = start + 2
-    while at < end and ZERO <= byte_at(at) <= NINE:
-        at += 1
-    return at == end
-
-
-@part
-def declared(start: int, end: int) -> int:
-    """What a content type declares."""
-    cut = end
-    for at in range(end - 1, start - 1, -1):
-        byte = byte_at(at)
-        if byte > 127 or (byte < _SPACE and byte != _TAB):
-            return FAILED
-        if byte == _SEMICOLON:
-            cut = at
-    while start < cut and byte_at(start) <= _SPACE:
-        start += 1
-    while start < cut and byte_at(cut - 1) <= _SPACE:
-        cut -= 1
-    if start == cut:
-        return UNDECLARED
-    if _is_media(start, cut, _CLOUDEVENT):
-        return CLOUDEVENT
-    if _is_media(start, cut, _CLOUDEVENT_JSON):
-        return CLOUDEVENT_JSON
-    family = _CLOUDEVENT[0]
-    if cut - start >= family and _is_media(start, start + family, _CLOUDEVENT):
-        return FAILED
-    if _is_media(start, cut, _APPLICATION_JSON) or _is_media(start, cut, _TEXT_JSON):
-        return JSON
-    ending = _PLUS_JSON[0]
-    return JSON if cut - start >= ending and _is_media(cut - ending, cut, _PLUS_JSON) else OTHER
-
-
-@part
 def header_declares(table: Table, count: int) -> int:
     """What the one header `content-type` declares, if there is one."""
     found = -1
     for each in range(count):
-        if _is_word(load_long(table.name, each), load_long(table.name_end, each), _CONTENT_TYPE):
+        if is_word(load_long(table.name, each), load_long(table.name_end, each), CONTENT_TYPE_NAME):
             if found >= 0:
                 return FAILED
             found = each
@@ -239,7 +140,7 @@ def put_attributes(table: Table, count: int, trie: Layout, desk: Desk, at: int) 
     for each in range(count):
         start, end = load_long(table.name, each), load_long(table.name_end, each)
         attribute = _starts(start, end, _ATTRIBUTE)
-        if not attribute and not _is_word(start, end, _CONTENT_TYPE):
+        if not attribute and not is_word(start, end, CONTENT_TYPE_NAME):
             continue
         # Two different names with one hash are taken for one that repeats, which the reference then denies.
         name = name_hash(0, start, end - start)

@@ -11,68 +11,42 @@ keys, then room for each timestamp's digits.
 from typing import NamedTuple
 
 from branchline.kafka.header_kernels import (
-    CLOUDEVENT,
-    CLOUDEVENT_JSON,
-    DATA,
-    DATA_BASE64,
-    DATACONTENTTYPE,
-    OTHER,
-    REQUIRED,
-    SPECVERSION,
-    UNDECLARED,
     Table,
-    declared,
     header_declares,
     is_binary,
-    is_version,
     list_headers,
     put_attributes,
     put_headers,
-    reserved,
 )
+from branchline.kafka.structured_kernels import FINE, OPAQUE, SLOW, read_structured
+from branchline.kafka.word_kernels import CLOUDEVENT, CLOUDEVENT_JSON, OTHER, UNDECLARED
 from branchline.routing.compiled.kernels import kernel
 from branchline.routing.compiled.memory import (
     byte_at,
     copy_bytes,
     load_byte,
-    load_int,
     load_long,
     part,
     store_byte,
-    store_int,
     store_long,
 )
-from branchline.routing.compiled.paths import Layout, below, path_at
+from branchline.routing.compiled.paths import Layout, path_at
 from branchline.routing.compiled.scanning import (
-    CLOSE_OBJECT,
-    COMMA,
     NUMBER,
     OBJECT,
     OPEN_OBJECT,
-    SMALL_N,
     TEXT,
     Desk,
-    move_entry,
     put,
-    read_member,
     read_value,
 )
 from branchline.routing.compiled.tokens import (
-    FAILED,
     MINUS,
-    NINE,
-    QUOTE,
     ZERO,
     is_utf8,
-    read_number,
-    read_string,
-    read_word,
     skip_space,
 )
 from branchline.routing.limits import EVENT_MAX_BYTES, EVENT_MAX_DEPTH, EVENT_MAX_FIELDS
-
-FINE, OPAQUE, SLOW = range(3)
-"""What became of a record."""
 
 STAMP_BYTES = 20
 """The longest timestamp, in characters."""
@@ -137,7 +111,7 @@ def _scan_record(
         return SLOW, row
     event, outcome, count = each + 1, FINE, row
     if says in (CLOUDEVENT, CLOUDEVENT_JSON):
-        outcome, count = _read_structured(at, at + length, event, trie, desk, row)
+        outcome, count = read_structured(at, at + length, event, trie, desk, row)
     else:
         node = 0
         if is_binary(table, headers):
@@ -175,96 +149,6 @@ def _read_payload(
     if at != end or leaves > EVENT_MAX_FIELDS:
         return SLOW, row
     return OPAQUE if opaque else FINE, count
-
-
-@part
-def _read_structured(at: int, end: int, event: int, trie: Layout, desk: Desk, row: int) -> tuple[int, int]:
-    """A CloudEvent that is one document: its attributes as text, and what is in `data`."""
-    at = skip_space(at)
-    if byte_at(at) != OPEN_OBJECT:
-        return SLOW, row
-    count, leaves, had, says = row, 0, 0, UNDECLARED
-    data, data_end, data_empty = row, row, False
-    byte = COMMA
-    while byte == COMMA:
-        start, name_end, at = read_member(skip_space(at + 1))
-        if at < 0 or start == name_end:
-            return SLOW, row
-        which = reserved(start, name_end)
-        if had & which or which == DATA_BASE64:
-            return SLOW, row
-        value, value_end = at, at
-        if which == DATA:
-            data, data_empty = count, _is_empty(at)
-            at, count, inside = read_value(at, trie.data, EVENT_MAX_DEPTH - 1, event, trie, desk, row, count)
-            if at < 0:
-                return SLOW, row
-            data_end, had, leaves = count, had | DATA, leaves + inside
-        else:
-            value, value_end, at = _read_attribute(at)
-            if at < 0:
-                return SLOW, row
-            leaves += 1
-            at = skip_space(at)
-            node = below(trie, 0, start, name_end - start)
-            if node >= 0 and node != trie.kafka:
-                if load_int(desk.met, node) == event:
-                    return SLOW, row
-                store_int(desk.met, node, event)
-                if value >= 0:
-                    count = put(desk, count, path_at(trie, node), TEXT, value, value_end)
-            if value >= 0:
-                had |= which
-            if which == DATACONTENTTYPE and value >= 0:
-                says = declared(value, value_end)
-            if which & REQUIRED and value == value_end:
-                return SLOW, row
-            if which == SPECVERSION and not is_version(value, value_end):
-                return SLOW, row
-        byte = byte_at(at)
-    if byte != CLOSE_OBJECT or skip_space(at + 1) != end or leaves > EVENT_MAX_FIELDS:
-        return SLOW, row
-    if had & REQUIRED != REQUIRED or says < 0:
-        return SLOW, row
-    if had & DATA and says in (OTHER, CLOUDEVENT):
-        return FINE if data_empty else OPAQUE, _closed_up(desk, data, data_end, count)
-    return FINE, count
-
-
-@part
-def _read_attribute(at: int) -> tuple[int, int, int]:
-    """Where an attribute has its text, from and to, and the place behind it; from -1 to -1 for a null.
-
-    Binary mode would write Booleans and integers as JSON does, but for a zero with a minus.
-    """
-    byte = byte_at(at)
-    if byte == QUOTE:
-        end, behind = read_string(at + 1)
-        return at + 1, end, behind
-    if byte != MINUS and not ZERO <= byte <= NINE:
-        behind = read_word(at)
-        return (-1, -1, behind) if byte == SMALL_N else (at, behind, behind)
-    behind = read_number(at)
-    for each in range(at + 1, behind):
-        if not ZERO <= byte_at(each) <= NINE:
-            return FAILED, FAILED, FAILED
-    start = at + 1 if byte == MINUS and byte_at(at + 1) == ZERO else at
-    return start, behind, behind
-
-
-@part
-def _is_empty(at: int) -> bool:
-    """Whether a value is null or a text of no characters, given that it is one."""
-    byte = byte_at(at)
-    return byte == SMALL_N or (byte == QUOTE and byte_at(at + 1) == QUOTE)
-
-
-@part
-def _closed_up(desk: Desk, start: int, end: int, count: int) -> int:
-    """Take out the entries from one place to another; how many are left."""
-    for at in range(end, count):
-        move_entry(desk, start + at - end, at)
-    return count - (end - start)
 
 
 @part

@@ -18,7 +18,8 @@ from branchline.kafka.events import Event, decode_event
 from branchline.kafka.header_cells import unpack_headers
 from branchline.kafka.header_kernels import header_columns, table
 from branchline.kafka.record import Place, Record
-from branchline.kafka.record_kernels import OPAQUE, SLOW, STAMP_BYTES, Batch, scan_records
+from branchline.kafka.record_kernels import STAMP_BYTES, Batch, scan_records
+from branchline.kafka.structured_kernels import OPAQUE, SLOW
 from branchline.routing.codes import Rejection
 from branchline.routing.compiled.memory import PADDING, address
 from branchline.routing.compiled.paths import Paths
