@@ -45,7 +45,7 @@ class Check:
 @click.command(short_help="Fetch the Java libraries, once.")
 @click.option("--quiet", is_flag=True, help="Say nothing if everything is there.")
 def setup(quiet: bool) -> None:
-    """Check Java and fetch the Kafka server and Spark connector jars, once.
+    """Check Java, fetch the Kafka server and Spark connector jars, and compile what matches events, once.
 
     `up`, `router` and `demo` do it too, if it was not done.
 
@@ -53,8 +53,12 @@ def setup(quiet: bool) -> None:
     Example:
       branchline setup
     """
+    from branchline.streaming.warming import warm_once  # it imports numba, which takes a second
+
     java = find_java()
-    jars = ensure_jars(Home.default(), say)
+    home = Home.default()
+    jars = ensure_jars(home, say)
+    warm_once(home.root / "compiled", say)
     if not quiet:
         say(f"ready: Java {java.version}, jars in {jars.kafka.parent}")
 
