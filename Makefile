@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO_SECONDS ?= 60
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 FILTER_TESTS := $(addprefix tests/routing/test_,$(addsuffix .py,compiling widening intervals filters covers relations \
   sql sql_duckdb cesql_evaluate cloudevents_filters eventbridge_oracle))
 
@@ -14,7 +15,7 @@ OVERLAY_TESTS := tests/streaming/test_overlay.py tests/streaming/test_two_sites.
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-fast soak-properties soak-filters soak-faults soak-spine soak-overlay \
-  soak-durability check format clean
+  soak-durability bench-match bench-pipeline check format clean
 
 help: ## show what there is
 	@echo "Branchline: a content-based event router for Kafka."
@@ -23,6 +24,7 @@ help: ## show what there is
 	@echo
 	@echo "DEMO_SECONDS=N sets how long the demo runs; PYTHON=... chooses the interpreter;"
 	@echo "PYTEST_ARGS='--kafka container' runs the tests on a Kafka in Docker."
+	@echo "BENCH_ARGS='--rounds 3 --out FILE' is for the benchmarks beside others; see benchmarks/README.md."
 
 # Made under its final name only at the very end, so a broken-off set-up is begun again.
 $(READY): pyproject.toml constraints.txt
@@ -77,6 +79,13 @@ soak-durability: setup ## 200,000 events and 20 kills, what exactly once costs, 
 	@$(BIN)/branchline bench delivery
 	@$(BIN)/branchline bench recovery
 	@$(BIN)/branchline chaos --minutes 6 --seeds 1-10 --delivery exactly-once --markdown
+
+bench-match: setup ## matching beside event-ruler and Lucene's monitor, and the other targets: three quarters of an hour
+	@$(BIN)/python -m benchmarks.compare_match $(BENCH_ARGS)
+
+bench-pipeline: setup ## Kafka to Kafka beside a loop around event-ruler and Spark alone: an hour and a half
+	@$(BIN)/python -m benchmarks.compare_pipeline --filters 10000 $(BENCH_ARGS)
+	@$(BIN)/python -m benchmarks.compare_pipeline --filters 100000 --events 60000 $(BENCH_ARGS)
 
 check: setup ## lint, formatting, types and dependencies
 	@$(BIN)/ruff check

@@ -7,8 +7,10 @@ from typing import Any
 
 import click
 
+from branchline.ops.bench_build import build
 from branchline.ops.bench_cold import cold
 from branchline.ops.bench_delivery import delivery
+from branchline.ops.bench_match import match
 from branchline.ops.bench_recovery import recovery
 from branchline.ops.bench_tree import tree
 from branchline.ops.output import emit, table
@@ -75,6 +77,8 @@ def filters(count: int, seed: int, as_json: bool) -> None:
 
 
 # In the order in which the documentation has them.
+bench.add_command(match)
+bench.add_command(build)
 bench.add_command(tree)
 bench.add_command(cold)
 bench.add_command(delivery)

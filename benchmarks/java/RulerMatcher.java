@@ -25,7 +25,7 @@ public class RulerMatcher {
         List<byte[]> events = lines(arguments[1]);
         long before = heap();
         long started = System.nanoTime();
-        GenericMachine<Integer> machine = GenericMachine.<Integer>builder().build();
+        GenericMachine<Integer> machine = GenericMachine.<Integer>builder().withStructuredMatching(true).build();
         int filters = 0;
         try (BufferedReader patterns = Files.newBufferedReader(Path.of(arguments[0]))) {
             for (String line = patterns.readLine(); line != null; line = patterns.readLine()) {
