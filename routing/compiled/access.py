@@ -18,12 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from branchline.routing.compiled.blocks import SIDES, Blocks
+from branchline.routing.compiled.blocks import STORED as BLOCKS_STORED
 from branchline.routing.compiled.bounds import STORED as BOUNDS_STORED
 from branchline.routing.compiled.bounds import WORDS_STORED, Bounds, bounds_of, ranked, unranked
+from branchline.routing.compiled.filing import ENTRY, Filing, filed
 from branchline.routing.compiled.filing import STORED as FILING_STORED
-from branchline.routing.compiled.filing import Filing, filed
 from branchline.routing.compiled.gathering import Parts, gathered
-from branchline.routing.compiled.matching import Rows, match_rows
+from branchline.routing.compiled.matching import ITEM, ITEMS_OF_CELL, Rows, Scratch, match_rows
 from branchline.routing.compiled.memory import Ints, address
 from branchline.routing.compiled.paths import Paths
 from branchline.routing.compiled.ranking import Cells, rank
@@ -36,7 +38,7 @@ from branchline.routing.prefix.layout import Facts, Kind, read, write
 _SECTIONS: dict[str, type[np.generic]] = {
     "first": np.int32,
     **{f"bounds_{name}": kind for name, kind in (BOUNDS_STORED | WORDS_STORED).items()},
-    **{f"filing_{name}": kind for name, kind in FILING_STORED.items()},
+    **{f"filing_{name}": kind for name, kind in (FILING_STORED | BLOCKS_STORED).items()},
 }
 """The arrays of a stored index, in order, and what they are of."""
 
@@ -58,9 +60,10 @@ class AccessIndex:
     bounds: Bounds
     first: Ints
     """Where the checks of each filter begin; one more at the end."""
-    arrays: dict[str, NDArray[np.generic]]
+    arrays: dict[str, NDArray[Any]]
     """What `filing` points to."""
     filing: Filing
+    blocks: Blocks
 
     @staticmethod
     def of(filters: Iterable[Filter], paths: Paths) -> "AccessIndex":
@@ -74,7 +77,7 @@ class AccessIndex:
         return AccessIndex.laid(found.bounds, found.first, filed(found))
 
     @staticmethod
-    def laid(bounds: Bounds, first: Ints, arrays: dict[str, NDArray[np.generic]]) -> "AccessIndex":
+    def laid(bounds: Bounds, first: Ints, arrays: dict[str, NDArray[Any]]) -> "AccessIndex":
         """The index whose arrays are these."""
         facts = {
             "dimensions": bounds.dimensions,
@@ -82,10 +85,16 @@ class AccessIndex:
             "default_count": arrays["defaults"].size,
             "everything_count": arrays["everything"].size,
             "bucket_count": arrays["bucket"].size - 1,
-            "pair_lists": arrays["sure_at"].size - 1 - arrays["pair"].size,
+            "pair_lists": len(arrays["lists"]) - len(arrays["pair"]),
+            "side_sure_from": arrays["sure"].size - arrays["side_sure_bound"].size,
+            "side_entry_from": len(arrays["entries"]) - arrays["side_entry_bound"].size,
         }
         filing = Filing(*(facts[name] if name in facts else address(arrays[name]) for name in Filing._fields))
-        return AccessIndex(bounds, first, arrays, filing)
+        of_blocks = [
+            arrays[name] for name in ("blocks", "sides", "cuts", "block_bits", "block_rows", "checks")
+        ]
+        blocks = Blocks(*map(address, [*of_blocks, first]))
+        return AccessIndex(bounds, first, arrays, filing, blocks)
 
     def __len__(self) -> int:
         return len(self.first) - 1
@@ -106,15 +115,16 @@ class AccessIndex:
             f" {self.bounds.words} words",
             f"{self.nbytes} bytes",
             f"lists: {self.filing.pair_lists} of cells and segments, {size['pair']} of pairs",
-            f"filed without a rest: {size['sure']} in lists, {size['side_sure']} by one end",
-            f"filed with a rest: {size['entries']} in lists, {size['side_entries']} by one end",
+            f"filed without a rest: {size['sure']}, {size['side_sure_bound']} of them by one end",
+            f"filed with a rest: {size['entries']}, {size['side_entry_bound']} of them by one end",
+            f"filed in blocks: {size['block_rows']} in {len(self.arrays['blocks'])}",
             f"without constraints: {size['everything']}",
         ]
         return "\n".join(lines)
 
     def parts(self, kept: NDArray[np.bool_]) -> Parts:
         """The filters that are kept, flattened again."""
-        return unranked(self.bounds, self.first, self.arrays["checks"], kept)  # type: ignore[arg-type]
+        return unranked(self.bounds, self.first, self.arrays["checks"], kept)
 
     def stored(self) -> bytes:
         """The index as bytes that can be used where they lie."""
@@ -135,12 +145,13 @@ class AccessIndex:
         """
         facts, found = read(data, ("kins", "wide", *_SECTIONS), Kind.INDEX)
         arrays = {name: np.frombuffer(found[name], kind) for name, kind in _SECTIONS.items()}
-        parts: dict[str, dict[str, NDArray[np.generic]]] = {"bounds": {}, "filing": {}}
+        parts: dict[str, dict[str, NDArray[Any]]] = {"bounds": {}, "filing": {}}
         for name, array in arrays.items():
             part, _, rest = name.partition("_")
             if rest:
                 parts[part][rest] = array
-        parts["filing"]["checks"] = parts["filing"]["checks"].reshape(-1, 3)
+        for name, width in (("checks", 3), ("entries", ENTRY), ("lists", ITEM)):
+            parts["filing"][name] = parts["filing"][name].reshape(-1, width)
         wide = tuple(int(each, 16) for each in str(found["wide"], "ascii").split())
         known = bounds_of(tuple(read_kins(found["kins"])), parts["bounds"], facts.digest, wide, paths)
         return AccessIndex.laid(known, arrays["first"], parts["filing"])
@@ -157,15 +168,29 @@ class AccessIndex:
         columns: list[NDArray[Any]] = [np.ascontiguousarray(each) for each in found_in]
         rows = Rows(len(event), *map(address, columns))
         first = np.zeros(events + 1, np.int64)
+        most = int(np.diff(cells.first).max(initial=0))
+        most_words = int(np.diff(cells.word_first).max(initial=0))
         held = self.arrays["blank"].copy()
         seen = np.full(len(self) if np.any(steps == 0) else 0, -1, np.int32)
-        marked = np.empty(self.bounds.dimensions, np.int64)
+        marked = np.empty(most, np.int64)
+        met = ITEMS_OF_CELL * (most + self.filing.default_count) + most_words
+        items = np.empty(ITEM * (met + min(most * most, self.arrays["pair"].size)), np.int32)
+        chosen = np.empty(2 * SIDES, np.int64)
+        scratch = Scratch(*map(address, (held, seen, marked, items, chosen)))
         out = np.empty(max(4 * events, 1024), np.int32)
-        scratch = address(held), address(seen), address(marked)
         row = at = 0
         while True:
             row, at, wanted = match_rows(
-                self.filing, rows, events, *scratch, row, at, address(first), address(out), out.size
+                self.filing,
+                self.blocks,
+                rows,
+                scratch,
+                events,
+                row,
+                at,
+                address(first),
+                address(out),
+                out.size,
             )
             if at >= events:
                 return Hits(first, out[: first[-1]], cells.late)

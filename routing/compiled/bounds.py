@@ -23,7 +23,7 @@ Cost: some 30 bytes for each value beside its text. Making sorts the values; not
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,7 @@ from branchline.routing.compiled.gathering import (
 from branchline.routing.compiled.kernels import kernel
 from branchline.routing.compiled.memory import Bytes, Ints, address, load_int
 from branchline.routing.compiled.paths import Paths
-from branchline.routing.compiled.texts import Longs, hash_of, heads_of, packed, sorted_texts
+from branchline.routing.compiled.texts import Longs, hash_of, heads_of, packed, sorted_texts, word_of
 from branchline.routing.compiled.words import Automaton, automaton
 from branchline.routing.dimensions import Axis
 from branchline.routing.prefix.siblings import Kin
@@ -55,6 +55,9 @@ POINTS, RANGES = 1, 2
 PROBES = 16
 """How far from its place a value may stand in the table of hashes; at half full, one in thousands is further
 than a few."""
+
+LONG_TEXT = 0xFFFF
+"""From so many bytes on a text's length is not kept beside its hash."""
 
 _SEEDS = 4
 _MIX = -7046029254386353131
@@ -67,15 +70,11 @@ class Marks(NamedTuple):
     paths: int
     """How many paths are known here."""
     path_first: int
-    """For each path the first of its kin in `path_kin`; one more at the end."""
-    path_kin: int
-    axis: int
-    value_first: int
-    """For each kin its first cell; one more at the end."""
-    has: int
-    """For each kin POINTS, RANGES or both."""
-    longest: int
-    """For each kin the bytes of its longest text."""
+    """For each path the first of its steps; one more at the end."""
+    steps: int
+    """For each path and kin STEP numbers: kin, axis, what it has, its first cell and the one behind its
+    last, and the bytes of its longest text.
+    """
     numbers: int
     """The first cell that is a number."""
     near: int
@@ -92,11 +91,27 @@ class Marks(NamedTuple):
     places: int
     """How many there are in the table of hashes, a power of two."""
     slots: int
-    """For each place 0, or a part of the hash and one more than the cell that stands there, 32 bits each."""
+    """For each place two numbers: the first eight bytes of the text that stands there; and its length and a
+    part of its hash, 16 bits each, and one more than its cell, 32 bits. Where nothing stands, 0.
+    """
     ranked: int
     """How many kin are dimensions; the others are words."""
     words: int
     """The first cell that is a word."""
+
+
+STEP = 8
+
+
+class Step(NamedTuple):
+    """What is to be done for a value of a path: one of its kin."""
+
+    kin: int
+    axis: int
+    has: int
+    first: int
+    end: int
+    longest: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +120,7 @@ class Bounds:
 
     kins: tuple[Kin, ...]
     """Dimensions, then where words are looked for."""
-    arrays: dict[str, NDArray[np.generic]]
+    arrays: dict[str, NDArray[Any]]
     """What `marks` and `automaton` point to."""
     marks: Marks
     automaton: Automaton
@@ -129,16 +144,23 @@ class Bounds:
     @property
     def value_first(self) -> Ints:
         """For each kin its first cell; one more at the end."""
-        return self.arrays["value_first"]  # type: ignore[return-value]
+        return self.arrays["value_first"]
 
     @property
     def axes(self) -> NDArray[np.uint8]:
         """For each kin its axis."""
-        return self.arrays["axis"]  # type: ignore[return-value]
+        return self.arrays["axis"]
 
     @property
     def nbytes(self) -> int:
         return sum(each.nbytes for each in self.arrays.values())
+
+    def steps_of(self, kins: Ints) -> Longs:
+        """Where the steps of the kin are."""
+        place = np.empty(len(self.kins), np.int64)
+        place[self.arrays["steps"][:, 0]] = np.arange(len(self.kins))
+        steps: Longs = self.marks.steps + 4 * STEP * place[kins]
+        return steps
 
     def fine_of(self, number: int) -> tuple[float, int]:
         """A number as it is compared: the nearest double, and its place among those that are none."""
@@ -175,7 +197,7 @@ WORDS_STORED: dict[str, type[np.generic]] = {
 
 def bounds_of(
     kins: tuple[Kin, ...],
-    arrays: dict[str, NDArray[np.generic]],
+    arrays: dict[str, NDArray[Any]],
     seed: int,
     wide: tuple[int, ...],
     paths: Paths,
@@ -187,10 +209,15 @@ def bounds_of(
         for limit in (NUMBERS, TEXTS, WORDS)
     )
     of_paths = np.array([paths.add(kin[0]) for kin in kins], np.int64)
-    path_kin = np.argsort(of_paths, kind="stable").astype(np.int32)
+    order = np.argsort(of_paths, kind="stable")
     known = int(of_paths.max()) + 1 if of_paths.size else 0
-    path_first = np.searchsorted(of_paths[path_kin], np.arange(known + 1)).astype(np.int32)
-    arrays = {**arrays, "path_first": path_first, "path_kin": path_kin}
+    path_first = np.searchsorted(of_paths[order], np.arange(known + 1)).astype(np.int32)
+    steps = np.zeros((order.size, STEP), np.int32)
+    value_first = arrays["value_first"]
+    columns = (arrays["axis"], arrays["has"], value_first[:-1], value_first[1:], arrays["longest"])
+    for column, values in enumerate((np.arange(order.size), *columns)):
+        steps[:, column] = values[order]
+    arrays = {**arrays, "path_first": path_first, "steps": steps}
     blob = address(arrays["blob"])
     facts = {
         "paths": known,
@@ -198,7 +225,7 @@ def bounds_of(
         "texts": texts,
         "limit": blob + arrays["blob"].nbytes,
         "seed": seed,
-        "places": arrays["slots"].size,
+        "places": arrays["slots"].size // 2,
         "ranked": sum(each != WORDS for each in families),
         "words": words,
     }
@@ -245,8 +272,8 @@ def unranked(bounds: Bounds, first: Ints, checks: Ints, kept: NDArray[np.bool_])
         (near ^ ((near >> 63) & _LOW_63)).view(np.float64),
         wide,
         text_kins[marks.texts :],
-        bounds.arrays["at"],  # type: ignore[arg-type]
-        bounds.arrays["blob"],  # type: ignore[arg-type]
+        bounds.arrays["at"],
+        bounds.arrays["blob"],
         np.concatenate([[0], np.cumsum(counts[kept])]),
         kin,
         lower.astype(np.int32),
@@ -320,7 +347,7 @@ def ranked(parts: Parts, paths: Paths) -> Ranked:
     if textual.size:
         longest[textual] = np.maximum.reduceat(lengths, value_first[textual] - texts)
     has, seed, slots = _hashed(has, families, value_first, texts, blob, at)
-    arrays: dict[str, NDArray[np.generic]] = {
+    arrays: dict[str, NDArray[Any]] = {
         "value_first": value_first,
         "has": has,
         "longest": longest,
@@ -453,12 +480,12 @@ def _hashed(
     has: NDArray[np.uint8], families: Ints, value_first: Ints, texts: int, blob: Bytes, at: Longs
 ) -> tuple[NDArray[np.uint8], int, Longs]:
     """The table of hashes with the seed that suits it best; what finds no place in it is to be bisected."""
-    kins = np.flatnonzero((families == TEXTS) & (has & POINTS > 0)).astype(np.int32)
+    kins = np.flatnonzero((families == TEXTS) & (has & POINTS > 0))
     count = int(np.diff(value_first)[kins].sum())
     places = 1 << max(2 * count - 1, 1).bit_length()
     best: tuple[int, int, Longs, NDArray[np.uint8]] | None = None
     for seed in range(_SEEDS):
-        slots, homeless = np.zeros(places, np.int64), np.zeros(has.size, np.uint8)
+        slots, homeless = np.zeros(2 * places, np.int64), np.zeros(has.size, np.uint8)
         _place(
             kins,
             address(value_first),
@@ -479,15 +506,21 @@ def _hashed(
 
 
 @kernel
-def mixed_with(digest: int, kin: int) -> int:
-    """The hash of a text of the kin: its lowest bits say where it belongs, its highest are its tag."""
-    mixed = (digest + kin) * _MIX
+def hashed_text(place: int, length: int, limit: int, seed: int, kin: int) -> int:
+    """The hash of a text of the kin: its lowest bits say where it belongs, its highest are kept with it."""
+    mixed = (hash_of(place, length, limit, seed) + kin) * _MIX
     return mixed ^ (mixed >> 32)
 
 
 @kernel
+def tag_of(mixed: int, length: int) -> int:
+    """What is kept of the hash and the length of a text, above the 32 bits of its cell."""
+    return ((mixed >> 48) << 48) | (min(length, LONG_TEXT) << 32)
+
+
+@kernel
 def _place(
-    kins: Ints,
+    kins: Longs,
     value_first: int,
     texts: int,
     blob: int,
@@ -497,18 +530,21 @@ def _place(
     slots: Longs,
     homeless: NDArray[np.uint8],
 ) -> None:
+    places = slots.size >> 1
     for each in range(kins.size):
         kin = kins[each]
         for cell in range(load_int(value_first, kin), load_int(value_first, kin + 1)):
             start = at[cell - texts]
-            mixed = mixed_with(hash_of(blob + start, at[cell - texts + 1] - start, limit, seed), kin)
-            place = mixed & (slots.size - 1)
+            length = at[cell - texts + 1] - start
+            mixed = hashed_text(blob + start, length, limit, seed, kin)
+            place = mixed & (places - 1)
             homeless[kin] = 1
             for _ in range(PROBES):
-                if slots[place] == 0:
-                    slots[place] = ((mixed >> 32) << 32) | (cell + 1)
+                if slots[2 * place + 1] == 0:
+                    slots[2 * place] = word_of(blob + start, length, limit)
+                    slots[2 * place + 1] = tag_of(mixed, length) | (cell + 1)
+                    homeless[kin] = 0
                     break
-                place = (place + 1) & (slots.size - 1)
-            else:
+                place = (place + 1) & (places - 1)
+            if homeless[kin]:
                 break
-            homeless[kin] = 0

@@ -22,16 +22,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from branchline.routing.compiled.blocks import BLOCK_MIN, Building
 from branchline.routing.compiled.bounds import Ranked
 from branchline.routing.compiled.kernels import kernel
 from branchline.routing.compiled.memory import Ints
 from branchline.routing.compiled.texts import Longs
 from branchline.routing.dimensions import Axis
 
+WIDE_SHARE = 1 / 16
+"""From this part of a dimension's values on a range is wide: under segments it would be found too often."""
+
 LIST_MAX = 8
 """From so many filters under one point on, finding a pair costs less than looking at them all."""
 
-POINT, TREE, UP, DOWN, PAIR = 1, 2, 4, 8, 16
+POINT, TREE, UP, DOWN, PAIR, WIDE = 1, 2, 4, 8, 16, 32
 """What is filed under a dimension."""
 
 FIRST, SECOND = 1, 2
@@ -80,20 +84,26 @@ class Filing(NamedTuple):
     bits: int
     before: int
     """For each 64 nodes, which have a list and how many lists come before them."""
-    sure_at: int
-    sure: int
-    entry_at: int
-    entries: int
-    """For each list its filters without a rest, and those with one."""
-    side_sure_at: int
-    side_sure_bound: int
-    side_sure: int
-    side_entry_at: int
-    side_entry_bound: int
-    side_entries: int
-    """The same for ranges with one end: twice a dimension those that go up, and plus one those that go
-    down.
+    lists: int
+    """For each list four numbers: its filters without a rest, from one to before another, and its entries;
+    or, below zero, the block of the filters that have a rest.
     """
+    sure: int
+    """Filters without a rest, list by list, then those of ranges with one end."""
+    entries: int
+    """The others, in the same order, ENTRY numbers each."""
+    side_sure: int
+    side_sure_bound: int
+    side_entry: int
+    side_entry_bound: int
+    """Twice a dimension ranges with one end that go up, and plus one those that go down: where they begin,
+    counted from the first that is filed so, and their ends; of those without a rest, and of the others.
+    """
+    dimension_block: int
+    """For each dimension the block of ranges that are filed under it, as in lists."""
+    side_sure_from: int
+    side_entry_from: int
+    """Where the first that is filed so stands."""
     roles: int
     bloom: int
     bucket: int
@@ -118,16 +128,14 @@ STORED: dict[str, type[np.generic]] = {
     "levels": np.int64,
     "bits": np.int64,
     "before": np.int32,
-    "sure_at": np.int32,
+    "lists": np.int32,
     "sure": np.int32,
-    "entry_at": np.int32,
     "entries": np.int32,
-    "side_sure_at": np.int32,
-    "side_sure_bound": np.int32,
     "side_sure": np.int32,
-    "side_entry_at": np.int32,
+    "side_sure_bound": np.int32,
+    "side_entry": np.int32,
     "side_entry_bound": np.int32,
-    "side_entries": np.int32,
+    "dimension_block": np.int32,
     "roles": np.uint8,
     "bloom": np.int64,
     "bucket": np.int32,
@@ -147,7 +155,7 @@ def filed(ranked: Ranked) -> dict[str, Array]:
     is_presence = np.zeros(slots, np.uint8)
     is_presence[:dimensions] = axes == int(Axis.PRESENCE)
 
-    chances = np.empty(ranked.slot.size)
+    chances, names = np.empty(ranked.slot.size), np.bincount(ranked.slot, minlength=slots)
     _guess(
         first,
         ranked.slot,
@@ -155,14 +163,24 @@ def filed(ranked: Ranked) -> dict[str, Array]:
         ranked.high,
         value_first,
         is_presence,
-        np.bincount(ranked.slot, minlength=slots),
+        names,
         np.zeros(cells + 1),
         chances,
     )
     access, second = np.full(len(first) - 1, -1, np.int32), np.full(len(first) - 1, -1, np.int32)
     tally = np.zeros(cells + 1, np.int32)
     _choose(
-        first, ranked.slot, ranked.low, ranked.high, chances, value_first, dimensions, tally, access, second
+        first,
+        ranked.slot,
+        ranked.low,
+        ranked.high,
+        chances,
+        value_first,
+        dimensions,
+        LIST_MAX,
+        tally,
+        access,
+        second,
     )
     is_direct = (axes <= int(Axis.BOOLEAN)).astype(np.int32)
     top = np.append(2 * np.diff(value_first[: dimensions + 1]) - is_direct, 0).astype(np.int32)
@@ -191,8 +209,10 @@ def filed(ranked: Ranked) -> dict[str, Array]:
         "everything": np.flatnonzero(how == 0).astype(np.int32),
         "checks": checks,
     }
+    if len(chances):
+        _find_wide(how, rest, last, checks, chances[access] * (len(first) - 1), names)
     has = np.zeros(slots, np.uint8)
-    for what in (POINT, TREE, UP, DOWN):
+    for what in (POINT, TREE, UP, DOWN, WIDE):
         has[checks[last[how == what], 0]] |= what
     for back in (0, 1):
         has[checks[last[how == PAIR] - back, 0]] |= PAIR
@@ -202,11 +222,54 @@ def filed(ranked: Ranked) -> dict[str, Array]:
 
     node, row = _nodes(made, last, checks, how, value_first, dimensions)
     pair, pair_row, pair_starts = _pairs(made, last, checks, how, value_first, cells)
+    side, side_row = _sides(made, last, checks, how, rest)
     starts = np.flatnonzero(np.diff(node, prepend=-1))
     at = np.concatenate([starts, pair_starts + node.size, [node.size + pair.size]])
-    _list("", made, at, np.concatenate([row, pair_row]), rest, first, checks)
-    _sides(made, last, checks, how, rest, first, dimensions)
-    return made
+    building = Building(first, checks)
+    row, ends = _divided(building, at, np.concatenate([row, pair_row]), rest, starts.size)
+    has_rest = rest[side_row] > 0
+    made["lists"] = ends
+    made["sure"] = np.concatenate([row[rest[row] == 0], side_row[~has_rest]])
+    made["entries"] = _entries(np.concatenate([row[rest[row] > 0], side_row[has_rest]]), rest, first, checks)
+    sides = np.arange(2 * dimensions + 1)
+    made["side_sure"] = np.searchsorted(side[~has_rest], sides).astype(np.int32)
+    made["side_entry"] = np.searchsorted(side[has_rest], sides).astype(np.int32)
+    made["dimension_block"] = np.zeros(dimensions, np.int32)
+    wide = np.flatnonzero(how == WIDE).astype(np.int32)
+    for dimension in np.unique(checks[last[wide], 0]).tolist():
+        mine = wide[checks[last[wide], 0] == dimension]
+        made["dimension_block"][dimension] = ~building.add(mine, 0)
+    return made | building.arrays()
+
+
+def _find_wide(how: Flags, rest: Ints, last: Ints, checks: Ints, chances: Doubles, names: Longs) -> None:
+    """Say of which ranges a block is to be made: of those that hold for many values, where they are many."""
+    ranges = np.flatnonzero(np.isin(how, (TREE, UP, DOWN)) & (rest > 0))
+    slot = checks[last[ranges], 0]
+    is_wide = chances[ranges] > WIDE_SHARE * names[slot]
+    counts = np.bincount(slot[is_wide], minlength=names.size)
+    how[ranges[is_wide & (counts[slot] >= BLOCK_MIN)]] = WIDE
+
+
+def _divided(building: Building, at: Longs, row: Ints, rest: Ints, singles: int) -> tuple[Ints, Ints]:
+    """Make blocks of what is long in lists: the filters that are left in lists, and where lists begin and
+    end.
+    """
+    has_rest = rest[row] > 0
+    counts = np.diff(np.concatenate([[0], np.cumsum(has_rest)])[at])
+    made = np.zeros(counts.size, np.int32)
+    gone = np.zeros(row.size, np.bool_)
+    for which in np.flatnonzero(counts >= BLOCK_MIN).tolist():
+        mine = np.arange(at[which], at[which + 1])
+        mine = mine[has_rest[mine]]
+        made[which] = ~building.add(row[mine], 1 if which < singles else 2)
+        gone[mine] = True
+    sure_at = np.concatenate([[0], np.cumsum(~has_rest)])[at]
+    entry_at = np.concatenate([[0], np.cumsum(has_rest & ~gone)])[at]
+    lists = np.stack(
+        [sure_at[:-1], sure_at[1:], entry_at[:-1], np.where(made < 0, made, entry_at[1:])], axis=1
+    )
+    return row[~gone], lists.astype(np.int32)
 
 
 def slot_cells(ranked: Ranked) -> Ints:
@@ -275,15 +338,7 @@ def _pairs(
     return pair, row, starts
 
 
-def _sides(
-    made: dict[str, Array],
-    last: Ints,
-    checks: Ints,
-    how: Flags,
-    rest: Ints,
-    first: Ints,
-    dimensions: int,
-) -> None:
+def _sides(made: dict[str, Array], last: Ints, checks: Ints, how: Flags, rest: Ints) -> tuple[Ints, Ints]:
     """File ranges that have one end, in the order of that end: those that hold are the first ones."""
     row = np.flatnonzero((how == UP) | (how == DOWN)).astype(np.int32)
     is_down = how[row] == DOWN
@@ -291,36 +346,19 @@ def _sides(
     bound = np.where(is_down, -checks[last[row], 2], checks[last[row], 1])
     order = np.lexsort((bound, side))
     side, bound, row = side[order], bound[order], row[order]
-    at = np.searchsorted(side, np.arange(2 * dimensions + 1))
-    _list("side_", made, at, row, rest, first, checks)
     has_rest = rest[row] > 0
     made |= {"side_sure_bound": bound[~has_rest], "side_entry_bound": bound[has_rest]}
+    return side, row
 
 
-def _list(
-    name: str,
-    made: dict[str, Array],
-    at: Longs,
-    row: Ints,
-    rest: Ints,
-    first: Ints,
-    checks: Ints,
-) -> None:
-    """Lists of filters as lists of those without a rest, and of entries of the others."""
-    has_rest = rest[row] > 0
-    before = np.concatenate([[0], np.cumsum(has_rest)])
-    listed = row[has_rest]
-    entries = np.empty((listed.size, ENTRY), np.int32)
-    entries[:, 0] = listed
-    entries[:, 1:4] = checks[first[listed]]
-    entries[:, 4] = first[listed] + 1
-    entries[:, 5] = rest[listed] - 1
-    made |= {
-        f"{name}sure_at": (at - before[at]).astype(np.int32),
-        f"{name}sure": row[~has_rest],
-        f"{name}entry_at": before[at].astype(np.int32),
-        f"{name}entries": entries,
-    }
+def _entries(row: Ints, rest: Ints, first: Ints, checks: Ints) -> Ints:
+    """Filters that have a rest, with their first checks in place."""
+    entries = np.empty((row.size, ENTRY), np.int32)
+    entries[:, 0] = row
+    entries[:, 1:4] = checks[first[row]]
+    entries[:, 4] = first[row] + 1
+    entries[:, 5] = rest[row] - 1
+    return entries
 
 
 @kernel
@@ -364,6 +402,7 @@ def _choose(
     chances: Doubles,
     value_first: Ints,
     dimensions: int,
+    list_max: int,
     tally: Ints,
     access: Ints,
     second: Ints,
@@ -378,16 +417,20 @@ def _choose(
         if best >= 0 and low[best] == high[best] and low[best] & 1:
             tally[value_first[slot[best]] + (low[best] >> 1)] += 1
     for filter_ in range(access.size):
-        best, other = access[filter_], -1
-        if best < 0 or slot[best] >= dimensions or low[best] != high[best] or not low[best] & 1:
+        best, one, other = access[filter_], -1, -1
+        if best < 0 or slot[best] >= dimensions:
             continue
-        if tally[value_first[slot[best]] + (low[best] >> 1)] <= LIST_MAX:
+        is_point = low[best] == high[best] and low[best] & 1
+        if is_point and tally[value_first[slot[best]] + (low[best] >> 1)] <= list_max:
             continue
         for place in range(first[filter_], first[filter_ + 1]):
-            is_point = slot[place] < dimensions and low[place] == high[place] and low[place] & 1
-            if is_point and place != best and (other < 0 or chances[place] < chances[other]):
-                other = place
-        second[filter_] = other
+            if slot[place] < dimensions and low[place] == high[place] and low[place] & 1:
+                if one < 0 or chances[place] < chances[one]:
+                    one, other = place, one
+                elif other < 0 or chances[place] < chances[other]:
+                    other = place
+        if other >= 0 and chances[one] * chances[other] < chances[best]:
+            access[filter_], second[filter_] = one, other
 
 
 @kernel

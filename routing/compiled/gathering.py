@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from branchline.routing.compiled.memory import Bytes, Ints
 from branchline.routing.compiled.texts import Longs
 from branchline.routing.dimensions import NONE, Axis, text_position
+from branchline.routing.expression import Path
 from branchline.routing.filters import Filter
 from branchline.routing.prefix.siblings import Kin
 
@@ -41,6 +42,7 @@ MEMO_ENTRIES = 16_384
 MEMO_MAX_BYTES = 128
 
 _EPOCH = 1 << 62
+_AXES = len(Axis)
 
 
 def family(kin: Kin) -> int:
@@ -107,7 +109,11 @@ class Gathering:
     """Filters, flattened as they are added."""
 
     def __init__(self) -> None:
-        self._kins: dict[Kin, tuple[dict[Any, int], int, int]] = {}
+        self._kins: list[Kin] = []
+        self._of_path: dict[Path, list[tuple[dict[Any, int], int] | None]] = {}
+        """For each path, by axis, then by axis for words: the codes of its values, and the number of the
+        kin.
+        """
         self._number_kin, self._near = array("i"), array("d")
         self._wide: dict[int, int] = {}
         self._text_kin, self._at, self._blob = array("i"), array("q", [0]), bytearray()
@@ -119,49 +125,80 @@ class Gathering:
 
     def add(self, filter_: Filter) -> None:
         """Append the filter."""
-        kins = self._kins
-        for constraint in filter_:
-            path, axis, what = constraint
-            is_word = type(what) is str
-            known = kins.get((path, axis, is_word))
-            codes, kin, family = self._open((path, axis, is_word)) if known is None else known
-            cuts: Any = ((), (0, what, 0)) if is_word else what
-            low, high = cuts
-            value = code = None
-            if len(low) == 3:
-                value = low[1]
-                code = codes.get(value)
-                if code is None:
-                    code = self._number(kin, family, codes, axis, value)
-                self._low.append(code + low[2])
-            else:
-                self._low.append(LOW)
-            if len(high) == 3:
-                if code is None or high[1] is not value:
-                    value = high[1]
+        self.extend((filter_,))
+
+    def extend(self, filters: Iterable[Filter]) -> None:
+        """Append the filters."""
+        # This is done for each of millions of constraints: what can be looked up once, is.
+        of_path = self._of_path
+        put_kin, put_low, put_high, put_first = (
+            each.append for each in (self._kin, self._low, self._high, self._first)
+        )
+        end = self._first[-1]
+        for filter_ in filters:
+            constraints: Any = filter_  # a word is told from an interval below
+            for path, axis, what in constraints:
+                kins = of_path.get(path)
+                if kins is None:
+                    kins = of_path[path] = [None] * (2 * _AXES)
+                if type(what) is str:
+                    codes, kin = kins[axis + _AXES] or self._open(path, axis, True)
+                    code = codes.get(what)
+                    put_kin(kin)
+                    put_low(LOW)
+                    put_high(self._number(axis, kin, codes, what) if code is None else code)
+                    continue
+                codes, kin = kins[axis] or self._open(path, axis, False)
+                low, high = what
+                put_kin(kin)
+                if len(low) == 3:
+                    _, value, side = low
                     code = codes.get(value)
                     if code is None:
-                        code = self._number(kin, family, codes, axis, value)
-                self._high.append(code + high[2])
-            else:
-                self._high.append(HIGH)
-            self._kin.append(kin)
-        self._first.append(len(self._kin))
+                        code = self._number(axis, kin, codes, value)
+                    put_low(code + side)
+                    if len(high) == 3:
+                        _, other, side = high
+                        if other is not value:
+                            code = codes.get(other)
+                            if code is None:
+                                code = self._number(axis, kin, codes, other)
+                        put_high(code + side)
+                    else:
+                        put_high(HIGH)
+                else:
+                    put_low(LOW)
+                    if len(high) == 3:
+                        _, value, side = high
+                        code = codes.get(value)
+                        if code is None:
+                            code = self._number(axis, kin, codes, value)
+                        put_high(code + side)
+                    else:
+                        put_high(HIGH)
+            end += len(filter_)
+            put_first(end)
 
-    def _open(self, kin: Kin) -> tuple[dict[Any, int], int, int]:
+    def _open(self, path: Path, axis: Axis, is_word: bool) -> tuple[dict[Any, int], int]:
+        """The codes of a kin that has none yet, and its number."""
         codes: dict[Any, int] = {}
-        if family(kin) == DIRECT:
-            codes = {value: 2 * value for value in range(KINDS if kin[1] is Axis.PRESENCE else BOOLEANS)}
-        made = self._kins[kin] = codes, len(self._kins), family(kin)
+        if axis is Axis.PRESENCE or axis is Axis.BOOLEAN:
+            codes = {value: 2 * value for value in range(KINDS if axis is Axis.PRESENCE else BOOLEANS)}
+        made = codes, len(self._kins)
+        self._of_path[path][axis + _AXES if is_word else axis] = made
+        self._kins.append((path, axis, is_word))
         return made
 
-    def _number(self, kin: int, family: int, codes: dict[Any, int], axis: Axis, value: Any) -> int:
+    def _number(self, axis: Axis, kin: int, codes: dict[Any, int], value: Any) -> int:
         """The code of a value that has none yet."""
-        if family == NUMBERS:
+        if axis is Axis.NUMBER:
             number = len(self._near)
-            near = nearest(value)
-            if near != value:
-                self._wide[number] = int(value)
+            if type(value) is float:
+                near = value + 0.0
+            else:
+                near = nearest(value)
+                if near != value:
+                    self._wide[number] = int(value)
             self._number_kin.append(kin)
             self._near.append(near)
         else:
@@ -175,7 +212,7 @@ class Gathering:
     def parts(self) -> Parts:
         """All that was added."""
         return Parts(
-            list(self._kins),
+            self._kins.copy(),
             np.array(self._number_kin, np.int32),
             np.array(self._near, np.float64),
             dict(self._wide),
@@ -200,8 +237,7 @@ def nearest(number: int | float) -> float:
 def gathered(filters: Iterable[Filter]) -> Parts:
     """The filters, flattened."""
     made = Gathering()
-    for each in filters:
-        made.add(each)
+    made.extend(filters)
     return made.parts()
 
 

@@ -17,7 +17,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from branchline.routing.compiled.bounds import POINTS, PROBES, RANGES, Bounds, Marks, mixed_with, ordered
+from branchline.routing.compiled.bounds import (
+    POINTS,
+    PROBES,
+    RANGES,
+    STEP,
+    Bounds,
+    Marks,
+    Step,
+    hashed_text,
+    ordered,
+    tag_of,
+)
 from branchline.routing.compiled.gathering import late_key
 from branchline.routing.compiled.kernels import kernel
 from branchline.routing.compiled.literals import LATE, read_literal
@@ -33,7 +44,7 @@ from branchline.routing.compiled.memory import (
     store_long,
 )
 from branchline.routing.compiled.spans import Scanned
-from branchline.routing.compiled.texts import Longs, hash_of, head_of, order_of
+from branchline.routing.compiled.texts import Longs, head_of, order_of, word_of
 from branchline.routing.compiled.words import Automaton, find_words
 from branchline.routing.dimensions import Axis
 from branchline.routing.values import Kind
@@ -41,6 +52,8 @@ from branchline.routing.values import Kind
 _PRESENCE, _BOOLEAN, _NUMBER = int(Axis.PRESENCE), int(Axis.BOOLEAN), int(Axis.NUMBER)
 _TEXT, _FOLDED, _FOLDED_REVERSED = int(Axis.TEXT), int(Axis.FOLDED), int(Axis.FOLDED_REVERSED)
 _OF_BOOLEAN, _OF_NUMBER, _OF_TEXT = int(Kind.BOOLEAN), int(Kind.NUMBER), int(Kind.TEXT)
+
+_KIN, _AXIS, _HAS, _FIRST, _END, _LONGEST = range(len(Step._fields))
 
 NOWHERE = -1
 """The rank of a value that no constraint on its dimension can hold for."""
@@ -153,13 +166,16 @@ def _with_late(
         for kin, cell, key, (_, fine) in zip(
             kins[is_number].tolist(), cells[is_number].tolist(), near.tolist(), numbers, strict=True
         ):
-            made.rank[cell] = number_rank(bounds.marks, kin, key, fine)
+            first, end = bounds.value_first[kin], bounds.value_first[kin + 1]
+            has = bounds.arrays["has"][kin]
+            made.rank[cell] = number_rank(bounds.marks, int(first), int(end), int(has), key, fine)
     keys = [late_key(axis, text) for axis, text in zip(axes, texts, strict=True) if axis is not Axis.NUMBER]
     if not keys:
         return made
     kins, cells = kins[~is_number], cells[~is_number]
     blob, at = np.frombuffer(b"".join(keys), np.uint8), np.cumsum([0, *map(len, keys)])
-    _rank_keys(bounds.marks, kins, cells, address(blob), address(blob) + blob.size, at, made.rank)
+    steps = bounds.steps_of(kins)
+    _rank_keys(bounds.marks, steps, kins, cells, address(blob), address(blob) + blob.size, at, made.rank)
     is_word = kins >= bounds.dimensions
     if not np.any(is_word):
         return made
@@ -233,31 +249,32 @@ def _rank(
             length = load_long(spans.end, entry) - start
             start += spans.text
             for place in range(load_int(marks.path_first, path), load_int(marks.path_first, path + 1)):
-                kin = load_int(marks.path_kin, place)
-                rank = NOWHERE
+                step = marks.steps + 4 * STEP * place
+                kin, axis = load_int(step, _KIN), load_int(step, _AXIS)
                 if kin < marks.ranked:
-                    rank = _rank_on(marks, kin, kind, start, length, spans.limit, out.scratch)
-                    if rank != NOWHERE:
-                        store_int(out.dimension, cells, kin)
-                        store_int(out.rank, cells, rank)
-                        if rank == _NOT_YET:
-                            store_int(out.late_kin, late, kin)
-                            store_long(out.late_entry, late, entry)
-                            store_long(out.late_cell, late, cells)
-                            late += 1
-                        cells += 1
-                elif kind == _OF_TEXT:
-                    fold = load_byte(marks.axis, kin) == _FOLDED
-                    if fold and not _is_ascii(start, length):
-                        store_int(out.late_kin, late, kin)
-                        store_long(out.late_entry, late, entry)
-                        store_long(out.late_cell, late, row)
-                        late += 1
-                    else:
-                        root = kin - marks.ranked
-                        count = find_words(
-                            automaton, root, start, length, fold, out.stamp, row, found, room, count
-                        )
+                    rank = _rank_on(marks, step, axis, kind, start, length, spans.limit, out.scratch)
+                    if rank == NOWHERE:
+                        continue
+                    store_int(out.dimension, cells, kin)
+                    store_int(out.rank, cells, rank)
+                    late_cell = cells
+                    cells += 1
+                    if rank != _NOT_YET:
+                        continue
+                elif kind != _OF_TEXT:
+                    continue
+                elif axis == _TEXT or _is_ascii(start, length):
+                    root, fold = kin - marks.ranked, axis == _FOLDED
+                    count = find_words(
+                        automaton, root, start, length, fold, out.stamp, row, found, room, count
+                    )
+                    continue
+                else:
+                    late_cell = row
+                store_int(out.late_kin, late, kin)
+                store_long(out.late_entry, late, entry)
+                store_long(out.late_cell, late, late_cell)
+                late += 1
         if count > room:
             return row, begun_cells, begun_late
         words = count
@@ -268,28 +285,32 @@ def _rank(
 
 
 @kernel
-def _rank_on(marks: Marks, kin: int, kind: int, start: int, length: int, limit: int, scratch: int) -> int:
+def _rank_on(
+    marks: Marks, step: int, axis: int, kind: int, start: int, length: int, limit: int, scratch: int
+) -> int:
     """The rank of a value on a dimension."""
-    axis = load_byte(marks.axis, kin)
+    if axis == _TEXT:
+        return text_rank(marks, step, start, length, limit) if kind == _OF_TEXT else NOWHERE
+    if axis == _NUMBER:
+        if kind != _OF_NUMBER:
+            return NOWHERE
+        number = read_literal(start, length)
+        if number == LATE:
+            return _NOT_YET
+        first, end = load_int(step, _FIRST), load_int(step, _END)
+        return number_rank(marks, first, end, load_int(step, _HAS), number, 0)
     if axis == _PRESENCE:
         return 2 * kind + 1
     if axis == _BOOLEAN:
         if kind != _OF_BOOLEAN:
             return NOWHERE
         return 3 if byte_at(start) == 116 else 1  # the t of true
-    if axis == _NUMBER:
-        if kind != _OF_NUMBER:
-            return NOWHERE
-        number = read_literal(start, length)
-        return _NOT_YET if number == LATE else number_rank(marks, kin, number, 0)
     if kind != _OF_TEXT:
         return NOWHERE
-    if axis == _TEXT:
-        return text_rank(marks, kin, start, length, limit)
     if axis > _FOLDED_REVERSED:
         return _NOT_YET
-    made = _turned(start, length, axis, load_int(marks.longest, kin) + 1, scratch)
-    return _NOT_YET if made < 0 else text_rank(marks, kin, scratch, made, scratch + made)
+    made = _turned(start, length, axis, load_int(step, _LONGEST) + 1, scratch)
+    return _NOT_YET if made < 0 else text_rank(marks, step, scratch, made, scratch + made)
 
 
 @kernel
@@ -334,11 +355,9 @@ def _turned(start: int, length: int, axis: int, most: int, scratch: int) -> int:
 
 
 @kernel
-def number_rank(marks: Marks, kin: int, near: int, fine: int) -> int:
-    """The rank of a number: a double as a whole number, and its place among those that are none."""
-    first = load_int(marks.value_first, kin) - marks.numbers
-    end = load_int(marks.value_first, kin + 1) - marks.numbers
-    low, high = first, end
+def number_rank(marks: Marks, first: int, end: int, has: int, near: int, fine: int) -> int:
+    """The rank of a number, given as a double and its place among those that are none."""
+    low, high = first - marks.numbers, end - marks.numbers
     while low < high:
         middle = (low + high) >> 1
         value = load_long(marks.near, middle)
@@ -346,41 +365,49 @@ def number_rank(marks: Marks, kin: int, near: int, fine: int) -> int:
             low = middle + 1
         else:
             high = middle
-    if low < end and load_long(marks.near, low) == near and load_int(marks.fine, low) == fine:
-        return 2 * (low - first) + 1
-    return 2 * (low - first) if load_byte(marks.has, kin) & RANGES else NOWHERE
+    cell = low + marks.numbers
+    if cell < end and load_long(marks.near, low) == near and load_int(marks.fine, low) == fine:
+        return 2 * (cell - first) + 1
+    return 2 * (cell - first) if has & RANGES else NOWHERE
 
 
 @kernel
-def text_rank(marks: Marks, kin: int, start: int, length: int, limit: int) -> int:
+def text_rank(marks: Marks, step: int, start: int, length: int, limit: int) -> int:
     """The rank of a text on an axis of texts."""
-    longest = load_int(marks.longest, kin)
+    has, longest = load_int(step, _HAS), load_int(step, _LONGEST)
+    first, end = load_int(step, _FIRST), load_int(step, _END)
     length = min(length, longest + 1)
-    first = load_int(marks.value_first, kin)
-    has = load_byte(marks.has, kin)
     if has & POINTS and length <= longest:
-        mixed = mixed_with(hash_of(start, length, limit, marks.seed), kin)
+        mixed = hashed_text(start, length, limit, marks.seed, load_int(step, _KIN))
+        tag, word = tag_of(mixed, length), word_of(start, length, limit)
         place = mixed & (marks.places - 1)
-        end = load_int(marks.value_first, kin + 1)
         for _ in range(PROBES):
-            found = load_long(marks.slots, place)
+            found = load_long(marks.slots, 2 * place + 1)
             if found == 0:
                 break
-            if found >> 32 == mixed >> 32:
+            if (found >> 32) << 32 == tag and load_long(marks.slots, 2 * place) == word:
                 cell = (found & 0xFFFFFFFF) - 1
-                if first <= cell < end:
-                    begin = load_long(marks.at, cell - marks.texts)
-                    size = load_long(marks.at, cell - marks.texts + 1) - begin
-                    if (
-                        size == length
-                        and order_of(start, length, limit, marks.blob + begin, size, marks.limit) == 0
-                    ):
-                        return 2 * (cell - first) + 1
+                if first <= cell < end and (length <= 8 or _is_text(marks, cell, start, length, limit)):
+                    return 2 * (cell - first) + 1
             place = (place + 1) & (marks.places - 1)
     if not has & RANGES:
         return NOWHERE
+    return _bisected(marks, first, end, start, length, limit)
+
+
+@kernel
+def _is_text(marks: Marks, cell: int, start: int, length: int, limit: int) -> bool:
+    """Whether the cell's value is the text."""
+    begin = load_long(marks.at, cell - marks.texts)
+    size = load_long(marks.at, cell - marks.texts + 1) - begin
+    return size == length and order_of(start, length, limit, marks.blob + begin, size, marks.limit) == 0
+
+
+@kernel
+def _bisected(marks: Marks, first: int, end: int, start: int, length: int, limit: int) -> int:
+    """The rank of a text, found among the values in order."""
     head = head_of(start, length, limit)
-    low, high = first - marks.texts, load_int(marks.value_first, kin + 1) - marks.texts
+    low, high = first - marks.texts, end - marks.texts
     while low < high:
         middle = (low + high) >> 1
         order = load_long(marks.heads, middle)
@@ -400,11 +427,13 @@ def text_rank(marks: Marks, kin: int, start: int, length: int, limit: int) -> in
 
 
 @kernel
-def _rank_keys(marks: Marks, kins: Ints, cells: Longs, blob: int, limit: int, at: Longs, rank: Ints) -> None:
+def _rank_keys(
+    marks: Marks, steps: Longs, kins: Ints, cells: Longs, blob: int, limit: int, at: Longs, rank: Ints
+) -> None:
     for place in range(kins.size):
         if kins[place] < marks.ranked:
             start = at[place]
-            rank[cells[place]] = text_rank(marks, kins[place], blob + start, at[place + 1] - start, limit)
+            rank[cells[place]] = text_rank(marks, steps[place], blob + start, at[place + 1] - start, limit)
 
 
 @kernel
