@@ -20,6 +20,7 @@ from branchline.kafka.header_kernels import (
 )
 from branchline.kafka.structured_kernels import FINE, OPAQUE, SLOW, read_structured
 from branchline.kafka.word_kernels import CLOUDEVENT, CLOUDEVENT_JSON, OTHER, UNDECLARED
+from branchline.routing.compiled.freshness import fresh
 from branchline.routing.compiled.kernels import kernel
 from branchline.routing.compiled.memory import (
     byte_at,
@@ -72,22 +73,6 @@ class Batch(NamedTuple):
     first: int
     """For each record, where its entries begin; one more at the end."""
     outcome: int
-
-
-@kernel
-def scan_records(batch: Batch, trie: Layout, desk: Desk, table: Table) -> int:
-    """Read all records; how many of them are SLOW. Those have no entries."""
-    count, slow = 0, 0
-    for each in range(batch.records):
-        store_long(batch.first, each, count)
-        outcome, entries = _scan_record(each, batch, trie, desk, table, count)
-        store_byte(batch.outcome, each, outcome)
-        if outcome == SLOW:
-            slow += 1
-        else:
-            count = entries
-    store_long(batch.first, batch.records, count)
-    return slow
 
 
 @part
@@ -183,3 +168,20 @@ def _write_digits(end: int, number: int) -> int:
         at -= 1
         store_byte(at, 0, MINUS)
     return at
+
+
+@fresh
+@kernel
+def scan_records(batch: Batch, trie: Layout, desk: Desk, table: Table) -> int:
+    """Read all records; how many of them are SLOW. Those have no entries."""
+    count, slow = 0, 0
+    for each in range(batch.records):
+        store_long(batch.first, each, count)
+        outcome, entries = _scan_record(each, batch, trie, desk, table, count)
+        store_byte(batch.outcome, each, outcome)
+        if outcome == SLOW:
+            slow += 1
+        else:
+            count = entries
+    store_long(batch.first, batch.records, count)
+    return slow

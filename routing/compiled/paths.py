@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from branchline.routing.compiled.freshness import fresh
 from branchline.routing.compiled.kernels import kernel
 from branchline.routing.compiled.memory import PADDING, Bytes, Ints, address, load_int, part, word_at
 from branchline.routing.expression import Path
@@ -175,12 +176,6 @@ def _table(steps: list[tuple[int, bytes, int]]) -> tuple[Ints, Ints, Bytes]:
     return buckets.astype(np.int32), np.array(table, np.int32), names
 
 
-@kernel
-def bucket_of(node: int, name: int, length: int, mask: int) -> int:
-    """The bucket of a node and a name."""
-    return name_hash(node, name, length) >> _UNUSED & mask
-
-
 @part
 def path_at(trie: Layout, node: int) -> int:
     """The path that ends at a node, or -1."""
@@ -243,3 +238,10 @@ def part_of(name: int, at: int, length: int) -> int:
     word = word_at(name + at)
     left = length - at
     return word if left >= _WORD else word & (1 << _WORD * left) - 1
+
+
+@fresh
+@kernel
+def bucket_of(node: int, name: int, length: int, mask: int) -> int:
+    """The bucket of a node and a name."""
+    return name_hash(node, name, length) >> _UNUSED & mask

@@ -155,8 +155,12 @@ def read_value(
 
     The value stands at the node, or at none; the event's entries are from `row` to `count`.
     """
-    depth, leaves = 0, 0
+    depth, leaves, within = 0, 0, _WITHIN_ARRAY
     while True:
+        if within != _WITHIN_ARRAY:
+            at, node, count = _read_name(at, within, event, trie, desk, row, count)
+            if at < 0:
+                return FAILED, row, 0
         byte = byte_at(at)
         path = path_at(trie, node)
         if byte == QUOTE:
@@ -175,9 +179,6 @@ def read_value(
                 within = node if is_inner(trie, node) else -1
                 store_int(desk.levels, depth, within)
                 depth += 1
-                at, node, count = _read_name(at, within, event, trie, desk, row, count)
-                if at < 0:
-                    return FAILED, row, 0
                 continue
             leaves += 1
             at += 1
@@ -186,7 +187,8 @@ def read_value(
                 return FAILED, row, 0
             at = skip_space(at + 1)
             if byte_at(at) != CLOSE_ARRAY:
-                store_int(desk.levels, depth, _WITHIN_ARRAY)
+                within = _WITHIN_ARRAY
+                store_int(desk.levels, depth, within)
                 depth += 1
                 continue
             leaves += 1
@@ -210,10 +212,6 @@ def read_value(
                 if leaves > EVENT_MAX_FIELDS:
                     return FAILED, row, 0
                 node = -1
-                if within != _WITHIN_ARRAY:
-                    at, node, count = _read_name(at, within, event, trie, desk, row, count)
-                    if at < 0:
-                        return FAILED, row, 0
                 break
             if byte != (CLOSE_ARRAY if within == _WITHIN_ARRAY else CLOSE_OBJECT):
                 return FAILED, row, 0

@@ -73,10 +73,8 @@ def _decode_rest(at: int) -> tuple[int, int]:
             if at < 0:
                 return FAILED, FAILED
             continue
-        if byte < SPACE:
-            return FAILED, FAILED
         length = until_special(at) if byte < 128 else character_length(at)
-        if length == 0:
+        if length == 0:  # a control character, or no character
             return FAILED, FAILED
         if end != at:
             for each in range(length):
