@@ -127,7 +127,9 @@ def nested(levels: int) -> bytes:
     return b'{"a":' * levels + b"1" + b"}" * levels
 
 
+_CODES = ("d7ff", "d800", "DBFF", "dc00", "dFFf", "e000", "0000", "ffff", "d8", "d80g")
 EDGES = (
+    *(f'{{"a":"\\u{one}\\u{two}","\\u{one}":"\\u{two}x"}}'.encode() for one in _CODES for two in _CODES),
     *(nested(EVENT_MAX_DEPTH - 1), nested(EVENT_MAX_DEPTH), nested(EVENT_MAX_DEPTH + 1)),
     *(f'{{"a":{number},"b":[{number}]}}'.encode() for number in (*SPELLED, *BAD_NUMBERS, *NO_NUMBERS)),
     *(

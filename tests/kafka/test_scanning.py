@@ -23,7 +23,7 @@ from branchline.routing.compiled.paths import Paths
 from branchline.routing.compiled.spans import ROWS_MAX
 from branchline.routing.event import Event as Matched
 from branchline.routing.expression import Path
-from branchline.routing.limits import EVENT_MAX_BYTES, EVENT_MAX_FIELDS, EVENT_MAX_HEADERS
+from branchline.routing.limits import EVENT_MAX_BYTES, EVENT_MAX_DEPTH, EVENT_MAX_FIELDS, EVENT_MAX_HEADERS
 
 REQUIRED = {"id": "1", "source": "/shop", "type": "order", "specversion": "1.0"}
 BINARY: Headers = tuple((f"ce_{name}", text.encode()) for name, text in REQUIRED.items())
@@ -218,9 +218,18 @@ def test_whatever_was_done_to_a_document_it_is_read_as_the_reference_reads_it(
 
 
 def test_all_edges_are_read_as_the_reference_reads_them() -> None:
-    """Numbers of all spellings, depths and names at their limits, in each mode."""
+    """Numbers of all spellings, halves of surrogate pairs, depths and names at their limits, in each mode."""
     sent = [record(value, headers) for value in ours.EDGES for headers in ((), (bad.JSON_TYPE,), BINARY)]
-    agrees(registered(SOME_PATHS), sent)
+    data = [
+        b'"data": ' + value
+        for value in (*ours.EDGES, ours.nested(EVENT_MAX_DEPTH - 2), b"[" * 63 + b"]" * 63)
+    ]
+    attributes = [
+        b'"a": ' + number.encode() for number in (*ours.SPELLED, *ours.BAD_NUMBERS, *ours.NO_NUMBERS)
+    ]
+    envelope = json.dumps(REQUIRED).encode().removesuffix(b"}")
+    structured = [record(envelope + b", " + each + b"}", (bad.STRUCTURED,)) for each in (*data, *attributes)]
+    agrees(registered(SOME_PATHS), [*sent, *structured])
 
 
 def test_all_classes_of_bad_input_are_read_as_the_reference_reads_them() -> None:
@@ -271,6 +280,51 @@ def test_limits_hold_exactly() -> None:
     read = agrees(registered((("a",), ("1",))), [*sent, *(record(b"{}", each) for each in headers)])
     assert read.unrowed == [8]
     assert sorted(read.rejected) == [2, 4, 6, 11]
+
+
+FORGED = {"a": 1, "key": "forged", "timestamp": 5, "header": {"h": "forged"}}
+
+
+@pytest.mark.parametrize(
+    "named", [SOME_PATHS, [("kafka", "key", "a")], [("kafka", "a")], [("data", "kafka", "a")]]
+)
+def test_what_an_event_says_of_kafka_is_not_believed(named: list[Path]) -> None:
+    """A field or an attribute of that name is nothing, in every mode; below `data` it is as any other."""
+    agrees(
+        registered(named),
+        [
+            record(json.dumps({"kafka": FORGED, "a": 1}).encode()),
+            record(json.dumps({"kafka": [FORGED], "b": {"kafka": 1}}).encode()),
+            record(b'{"kafk\\u0061": {"a": 1, "key": {"a": 1}}}'),
+            record(json.dumps({"kafka": FORGED}).encode(), (*BINARY, ("ce_kafka", b"x"), ("h", b"true"))),
+            record(
+                json.dumps({**REQUIRED, "kafka": "x", "data": {"kafka": FORGED}}).encode(), (bad.STRUCTURED,)
+            ),
+            record(json.dumps({**REQUIRED, "kafka": FORGED}).encode(), (bad.STRUCTURED,)),
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    "media", [*MEDIA, *("x\x1c", "\x1fx", "\tx/y ", "\x0bapplication/json", "application/JSON\x85")]
+)
+def test_a_content_type_means_the_same_wherever_it_stands(media: str) -> None:
+    """As a header of either mode, as an attribute before or behind the data, and twice."""
+    value, said = b'{"a": {"b": 1}}', media.encode()
+    content, given = ("content-type", said), ("ce_datacontenttype", said)
+    headers = ((content,), (content, content), (content, ("content-type", None)), (*BINARY, content))
+    more = (
+        (*BINARY, given),
+        (*BINARY, given, content),
+        (*BINARY, given, bad.JSON_TYPE),
+        (*BINARY, content, content),
+    )
+    sent = [record(value, each) for each in (*headers, *more)]
+    for data in ({"a": {"b": 1}}, "", None, "text", [{"a": 1}]):
+        before = {"datacontenttype": media, **REQUIRED, "data": data, "time": "x"}
+        behind = {"data": data, "time": "x", **REQUIRED, "datacontenttype": media}
+        sent += [record(json.dumps(each).encode(), (bad.STRUCTURED,)) for each in (before, behind)]
+    agrees(registered(SOME_PATHS), sent)
 
 
 ORDER = {
