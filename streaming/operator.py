@@ -7,7 +7,7 @@ State is saved before the outputs leave; Spark commits it only when all of them 
 
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,19 +21,19 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 
 from branchline.kafka.dispatch import Dispatch, count, dispatch
+from branchline.kafka.header_cells import unpack_headers
 from branchline.kafka.intake import read_batch
-from branchline.kafka.record import Headers, Place, Record
+from branchline.kafka.owed import Owed
+from branchline.kafka.record import Place, Record
 from branchline.kafka.topics import Topics
 from branchline.routing.shard import Job, Shard
 from branchline.streaming import state
-from branchline.streaming.columns import COUNTS, OUTPUT, Kind, pack_headers, unpack_headers
+from branchline.streaming.blocks import BlockKind, pack
+from branchline.streaming.columns import Kind
 from branchline.streaming.images import images_of
 from branchline.streaming.standing import standing
 
 _ORDER = ["kind", "topic", "partition", "offset"]
-
-OUTPUT_FRAME_ROWS = 20_000
-"""Rows per output frame: large enough to move fast, small enough to keep memory flat."""
 
 
 class RouterOperator(StatefulProcessor):
@@ -114,20 +114,15 @@ def _records(frame: pd.DataFrame) -> Iterator[Record]:
             Place(topic, partition, offset, timestamp_ms),
             None if key is None else bytes(key),
             None if value is None else bytes(value),
-            unpack_headers(headers),
+            unpack_headers(bytes(headers)),
         )
 
 
-def _frames(dispatches: Iterator[Dispatch], counts: dict[str, Any]) -> Iterator[pd.DataFrame]:
-    rows: list[tuple[Any, ...]] = []
-    packed: tuple[Headers, str] = ((), pack_headers(()))
-    for item in dispatches:
-        if item.headers is not packed[0]:
-            # The deliveries of one event come together and share one tuple of headers.
-            packed = (item.headers, pack_headers(item.headers))
-        rows.append((int(item.step), item.topic, item.key, item.value, packed[1], item.id))
-        if len(rows) == OUTPUT_FRAME_ROWS:
-            yield pd.DataFrame(rows, columns=OUTPUT.names)
-            rows = []
-    rows.append((COUNTS, None, None, json.dumps(counts).encode(), None, None))
-    yield pd.DataFrame(rows, columns=OUTPUT.names)
+def _frames(items: Iterable[Dispatch | Owed], counts: dict[str, Any]) -> Iterator[pd.DataFrame]:
+    for block in pack(items):
+        yield _frame(block.kind, block.data)
+    yield _frame(BlockKind.COUNTS, json.dumps(counts).encode())
+
+
+def _frame(kind: BlockKind, data: bytes) -> pd.DataFrame:
+    return pd.DataFrame({"kind": [int(kind)], "block": [data]})
