@@ -11,8 +11,8 @@ refused ones, whose dead letters are then part of it.
 """
 
 import logging
-import zlib
-from collections.abc import Iterable
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,17 +22,19 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from branchline.kafka.admin import message_limits
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.dead_letters import Letter
-from branchline.kafka.dispatch import Step
 from branchline.kafka.markers import KEY, Marker, encode_marker, marker_consumer, read_marker
 from branchline.kafka.quarantine import Quarantine
 from branchline.kafka.topics import Topics
 from branchline.kafka.transactions import PURGED, fatal_errors_as_they_are, is_fenced
+from branchline.streaming.blocks import Block, Checksum
 from branchline.streaming.failpoints import FailpointReached, reach
+from branchline.streaming.lots import DeliveryLot, Lot, Lots, RecordLot, lot_of
 from branchline.streaming.out_topics import OutTopics
 from branchline.streaming.refusals import BATCH_REFUSALS, REFUSALS, VANISHED, Output, suspensions
 from branchline.streaming.writing import (
     FLUSH_TIMEOUT_S,
     PRODUCER_SETTINGS,
+    ROOM_TIMEOUT_S,
     SinkFailed,
     TopicsKept,
     forget_quarantine,
@@ -46,6 +48,9 @@ TRANSACTION_TIMEOUT_MS = 120_000
 
 MARK_EVERY = 100
 """In every so many batches also a shard with nothing to write writes a marker: a lost one is noticed."""
+
+SETTLE_S = 0.2
+"""If so long nothing more is heard of a refused transaction, all is heard."""
 
 ROUNDS = 3
 """So often a transaction is begun again without what was refused; then whole topics are left out."""
@@ -111,15 +116,15 @@ class _Refused:
 
 
 class OnceWriter:
-    """Takes all rows of one shard's batch, and writes them in one transaction."""
+    """Takes all blocks of one shard's batch, and writes them in one transaction."""
 
     def __init__(self, cluster: Cluster, topics: Topics, out: OutTopics, turn: Turn, shard: int) -> None:
         self._cluster, self._topics, self._turn, self._shard = cluster, topics, turn, shard
         self._kept = TopicsKept(cluster, topics, out)
         self._to_remove: list[str] = []
         self._to_create: list[str] = []
-        self._records: list[Output] = []
-        self._checksum = 0
+        self._records = Lots()
+        self._checksum = Checksum()
         self._diverted: dict[int, str] = {}
         """Which records are left out, and why; of all but answers there is then a dead letter."""
         self._alone: set[str] = set()
@@ -132,19 +137,18 @@ class OnceWriter:
         """What only the sink can count."""
         return {**self._told, **self._kept.told}
 
-    def take(self, step: int, record: Output) -> None:
-        """The next row; nothing is written before all are there: an attempt may have to be repeated."""
-        self._checksum = _checksum(record, zlib.crc32(b"%d" % step, self._checksum))
-        if step == Step.REMOVE:
-            self._to_remove.append(record.topic)
-        elif step == Step.CREATE:
-            self._to_create.append(record.topic)
-        else:
-            self._records.append(record)
+    def take(self, block: Block) -> None:
+        """The next block; nothing is written before all are there: an attempt may have to be repeated."""
+        self._checksum.add(block)
+        lot = lot_of(self._topics, block)
+        if isinstance(lot, RecordLot):
+            self._to_remove += lot.to_remove
+            self._to_create += lot.to_create
+        self._records.add(lot)
 
     def finish(self) -> None:
         """Return when the batch stands in Kafka, once, whoever wrote it."""
-        if not (self._records or self._to_create or self._to_remove or self._turn.must_mark):
+        if not (len(self._records) or self._to_create or self._to_remove or self._turn.must_mark):
             return
         doubts = rounds = 0
         while True:
@@ -206,8 +210,8 @@ class OnceWriter:
             missing = self._kept.missing
             self._diverted |= {
                 index: missing[record.topic]
-                for index, record in enumerate(self._records)
-                if record.topic in missing and record.may_be_refused(self._topics)
+                for index, record in self._records.of(missing)
+                if record.may_be_refused(self._topics)
             }
         fitting = quarantine(self._cluster, self._topics)
         transaction = _Transaction(producer, self._topics, self._shard, self._alone, fitting)
@@ -221,7 +225,7 @@ class OnceWriter:
 
     def _letters(self) -> list[Output]:
         """The records that go to dead letters."""
-        left_out = (self._records[index] for index in sorted(self._diverted))
+        left_out = map(self._records.output, sorted(self._diverted))
         return [record for record in left_out if not record.may_be_dropped(self._topics)]
 
     def _said(self) -> Marker:
@@ -233,7 +237,7 @@ class OnceWriter:
             turn.batch,
             turn.plan,
             len(self._records),
-            self._checksum,
+            self._checksum.value(),
             len(places),
             places,
         )
@@ -247,24 +251,25 @@ class OnceWriter:
 
     def _skip(self, marker: Marker, own: bool) -> None:
         """The batch stands already: by an earlier attempt, or by this one, which did not hear of it."""
-        same = (marker.rows, marker.checksum) == (len(self._records), self._checksum)
+        same = (marker.rows, marker.checksum) == (len(self._records), self._checksum.value())
         if own:
             self._told |= {"transactions": 1, "diverted": marker.diverted}
         else:
             # Counted, not refused: another version of the program may say the same in other bytes.
             self._told |= {"skipped": 1, "differed": int(not same)}
 
-    def _divert(self, refused: Iterable[_Refused], whole_topics: bool) -> None:
+    def _divert(self, refused: Sequence[_Refused], whole_topics: bool) -> None:
         """Leave out of the next round what was refused, as far as it is known what that was.
 
         Once a record is refused no more are taken, so the others that will be must be found otherwise.
         """
         topics: dict[str, str] = {}
         batches: dict[str, str] = {}
-        gone = {self._records[each.index].topic for each in refused if each.code in VANISHED}
+        to = {each.index: self._records.output(each.index).topic for each in refused}
+        gone = {to[each.index] for each in refused if each.code in VANISHED}
         self._suspensions += suspensions(self._cluster, self._topics, gone)
         for each in refused:
-            topic = self._records[each.index].topic
+            topic = to[each.index]
             if each.code not in BATCH_REFUSALS or whole_topics:
                 topics[topic] = each.reason
             elif topic in self._alone:
@@ -273,10 +278,10 @@ class OnceWriter:
                 batches[topic] = each.reason
         self._alone |= batches.keys()
         limits = message_limits(self._cluster, batches.keys()) if batches else {}
-        for index, record in enumerate(self._records):
+        for index, record in self._records.of(topics.keys() | limits.keys()):
             if record.topic in topics:
                 self._diverted[index] = topics[record.topic]
-            elif record.topic in limits and record.size() > limits[record.topic]:
+            elif record.size() > limits[record.topic]:
                 self._diverted[index] = batches[record.topic]
 
 
@@ -293,7 +298,7 @@ class _Transaction:
 
     def run(
         self,
-        records: list[Output],
+        records: Lots,
         diverted: dict[int, str],
         more: list[Output],
         marker_topic: str,
@@ -301,50 +306,84 @@ class _Transaction:
     ) -> list[_Refused]:
         """Returns what was refused, in which case nothing was written."""
         self._producer.begin_transaction()
+        stopped: KafkaException | None = None
         try:
             self._send_all(records, diverted)
             for record in more:
                 self._send(record, None)
             marking = Output(marker_topic, KEY, encode_marker(marker), (), None)
             self._send(marking, None, partition=self._shard)
-        except KafkaException:
+        except KafkaException as error:
             # After a refusal the transaction takes nothing more.
-            if not self._refused:
-                raise
-        left = self._producer.flush(FLUSH_TIMEOUT_S)
+            stopped = error
+        left = self._settle(stopped is not None)
         reach("sink.after-produce", self._shard)
         if self._failure is not None:
             raise KafkaException(self._failure)
         if self._refused:
             self._producer.abort_transaction(COMMIT_TIMEOUT_S)
             return self._refused
+        if stopped is not None:
+            raise stopped
         if left:
             raise SinkFailed(f"{left} records not confirmed after {FLUSH_TIMEOUT_S:.0f} s")
         self._commit()
         reach("sink.after-commit", self._shard)
         return []
 
-    def _send_all(self, records: list[Output], diverted: dict[int, str]) -> None:
-        for index, record in enumerate(records):
-            if index == len(records) // 2:
+    def _settle(self, stopped: bool = False) -> int:
+        """Wait for Kafka's word on everything; how many records are without.
+
+        What a refused transaction still has in its queue is never sent, and not waited for.
+        """
+        deadline = time.monotonic() + FLUSH_TIMEOUT_S
+        before, left = -1, len(self._producer)
+        while left and time.monotonic() < deadline:
+            if left == before and (stopped or self._refused or self._failure is not None):
+                break
+            before, left = left, self._producer.flush(SETTLE_S)
+        return left
+
+    def _send_all(self, records: Lots, diverted: dict[int, str]) -> None:
+        middle = len(records) // 2
+        for base, lot in records:
+            half = middle - base
+            if 0 <= half < len(lot):
+                self._send_lot(base, lot, diverted, 0, half)
                 reach("sink.during-produce", self._shard)
-            reason = diverted.get(index)
-            if reason is not None and record.may_be_dropped(self._topics):
-                continue
-            if reason is not None:
-                self._send_letter(record.dead_letter(reason))
-            elif record.topic == self._topics.dead_letters:
-                self._send_letter((record.key, record.value, record.headers))
+                self._send_lot(base, lot, diverted, half, len(lot))
             else:
-                self._send(record, index if record.may_be_refused(self._topics) else None)
-                if record.topic in self._alone:
-                    self._producer.flush(FLUSH_TIMEOUT_S)
+                self._send_lot(base, lot, diverted, 0, len(lot))
+
+    def _send_lot(self, base: int, lot: Lot, diverted: dict[int, str], start: int, stop: int) -> None:
+        one = partial(self._send_one, base, lot, diverted)
+        if isinstance(lot, DeliveryLot):
+            events = range(lot.event(start), lot.event(stop))
+            left_out = {lot.topic(index - base) for index in diverted if 0 <= index - base < len(lot)}
+            report = partial(self._note_owed, base, lot)
+            lot.produce(self._producer, events, self._alone | left_out, report, one)
+        else:
+            for index in range(start, stop):
+                one(index)
+
+    def _send_one(self, base: int, lot: Lot, diverted: dict[int, str], index: int) -> None:
+        record, reason = lot.output(index), diverted.get(base + index)
+        if reason is not None and record.may_be_dropped(self._topics):
+            return
+        if reason is not None:
+            self._send_letter(record.dead_letter(reason))
+        elif record.topic == self._topics.dead_letters:
+            self._send_letter((record.key, record.value, record.headers))
+        else:
+            self._send(record, base + index if record.may_be_refused(self._topics) else None)
+            if record.topic in self._alone:
+                self._settle()
 
     def _send_letter(self, letter: Letter) -> None:
         """A dead letter is made to fit: one that were refused would be so again, attempt after attempt."""
         self._send(Output(self._topics.dead_letters, *self._fitting.fit(letter), None), None)
         if self._fitting.one_by_one:
-            self._producer.flush(FLUSH_TIMEOUT_S)
+            self._settle()
 
     def _commit(self) -> None:
         try:
@@ -368,16 +407,21 @@ class _Transaction:
                 self._producer.produce(
                     record.topic, record.value, record.key, partition, report, headers=headers
                 )
-                self._producer.poll(0)
                 return
             except BufferError:
-                self._producer.poll(0.1)
+                self._producer.flush(ROOM_TIMEOUT_S)
             except KafkaException as error:
                 if error.args[0].code() not in REFUSALS:
                     raise
                 # Refused before it was queued: as good as refused by the topic.
                 report(error.args[0], None)
                 return
+
+    def _note_owed(
+        self, base: int, lot: DeliveryLot, event: int, error: KafkaError | None, message: Message | None
+    ) -> None:
+        if error is not None and message is not None:
+            self._note(base + lot.index(event, message.topic()), error, message)
 
     def _note(self, index: int | None, error: KafkaError | None, message: Message | None) -> None:
         if error is None or error.code() in PURGED:
@@ -386,12 +430,3 @@ class _Transaction:
             self._refused.append(_Refused(index, error.code(), error.str()))
         else:
             self._failure = self._failure or error
-
-
-def _checksum(record: Output, before: int) -> int:
-    whole = before
-    for part in (record.topic.encode(), record.key or b"", record.value or b""):
-        whole = zlib.crc32(part, whole)
-    for name, value in record.headers:
-        whole = zlib.crc32(value or b"", zlib.crc32(name.encode(errors="surrogatepass"), whole))
-    return whole

@@ -7,7 +7,7 @@ State is saved before the outputs leave; Spark commits it only when all of them 
 
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,20 +20,19 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
-from branchline.kafka.dispatch import Dispatch, count, dispatch, one_by_one
+from branchline.kafka.dispatch import Dispatch, count, dispatch
+from branchline.kafka.event_columns import EventColumns
 from branchline.kafka.intake import read_batch
-from branchline.kafka.record import Headers, Place, Record
+from branchline.kafka.owed import Owed
 from branchline.kafka.topics import Topics
 from branchline.routing.shard import Job, Shard
 from branchline.streaming import state
-from branchline.streaming.columns import COUNTS, OUTPUT, Kind, pack_headers, unpack_headers
+from branchline.streaming.blocks import BlockKind, pack
+from branchline.streaming.columns import Kind
 from branchline.streaming.images import images_of
 from branchline.streaming.standing import standing
 
 _ORDER = ["kind", "topic", "partition", "offset"]
-
-OUTPUT_FRAME_ROWS = 20_000
-"""Rows per output frame: large enough to move fast, small enough to keep memory flat."""
 
 
 class RouterOperator(StatefulProcessor):
@@ -68,7 +67,8 @@ class RouterOperator(StatefulProcessor):
         frame = pd.concat(list(rows), ignore_index=True).sort_values(_ORDER, kind="stable")
         now_ms = int(frame["now_ms"].iloc[0])
         is_control = frame["kind"] == Kind.CONTROL
-        intake = read_batch(self._topics, _records(frame[is_control]), _records(frame[~is_control]))
+        control, events = _columns(frame[is_control]), _columns(frame[~is_control])
+        intake = read_batch(self._topics, map(control.record, range(len(control))), events)
         shard = self._store.take(self._job, index)
         outputs = shard.handle(now_ms, intake.updates, intake.control, intake.events())
         self._store.save(self._job, index, shard, outputs.changed)
@@ -84,8 +84,7 @@ class RouterOperator(StatefulProcessor):
             counts["due_ms"] = outputs.due_ms
         # What cannot be read names no home: the first broker answers, as the shard does for lack of one.
         first = min(self._job.brokers)
-        dispatched = dispatch(self._topics, first, index == 0, now_ms, intake, outputs)
-        yield from _frames(one_by_one(self._topics, dispatched), counts)
+        yield from _frames(dispatch(self._topics, first, index == 0, now_ms, intake, outputs), counts)
 
     def close(self) -> None:
         pass
@@ -106,29 +105,16 @@ def _known(shard: Shard) -> dict[str, int]:
     }
 
 
-def _records(frame: pd.DataFrame) -> Iterator[Record]:
-    columns = ("topic", "partition", "offset", "timestamp_ms", "key", "value", "headers")
-    for topic, partition, offset, timestamp_ms, key, value, headers in zip(
-        *(frame[name].tolist() for name in columns), strict=True
-    ):
-        yield Record(
-            Place(topic, partition, offset, timestamp_ms),
-            None if key is None else bytes(key),
-            None if value is None else bytes(value),
-            unpack_headers(headers),
-        )
+def _columns(frame: pd.DataFrame) -> EventColumns:
+    names = ("topic", "partition", "offset", "timestamp_ms", "key", "value", "headers")
+    return EventColumns(*(frame[name].tolist() for name in names))
 
 
-def _frames(dispatches: Iterator[Dispatch], counts: dict[str, Any]) -> Iterator[pd.DataFrame]:
-    rows: list[tuple[Any, ...]] = []
-    packed: tuple[Headers, str] = ((), pack_headers(()))
-    for item in dispatches:
-        if item.headers is not packed[0]:
-            # The deliveries of one event come together and share one tuple of headers.
-            packed = (item.headers, pack_headers(item.headers))
-        rows.append((int(item.step), item.topic, item.key, item.value, packed[1], item.id))
-        if len(rows) == OUTPUT_FRAME_ROWS:
-            yield pd.DataFrame(rows, columns=OUTPUT.names)
-            rows = []
-    rows.append((COUNTS, None, None, json.dumps(counts).encode(), None, None))
-    yield pd.DataFrame(rows, columns=OUTPUT.names)
+def _frames(items: Iterable[Dispatch | Owed], counts: dict[str, Any]) -> Iterator[pd.DataFrame]:
+    for block in pack(items):
+        yield _frame(block.kind, block.data)
+    yield _frame(BlockKind.COUNTS, json.dumps(counts).encode())
+
+
+def _frame(kind: BlockKind, data: bytes) -> pd.DataFrame:
+    return pd.DataFrame({"kind": [int(kind)], "block": [data]})

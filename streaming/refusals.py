@@ -15,7 +15,6 @@ from branchline.kafka.topics import BROKER, OUT, OWN_ACKS, Topics
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Operation, Request
 from branchline.routing.prefix.header import decode
-from branchline.streaming.columns import NO_HEADERS, unpack_headers
 
 BATCH_REFUSALS = {
     KafkaError.MSG_SIZE_TOO_LARGE,
@@ -123,11 +122,3 @@ def _varint(number: int) -> int:
 
 def _field(length: int) -> int:
     return _varint(length) + length
-
-
-def output(topic: str, key: bytes | None, value: bytes | None, headers: str, delivery: str | None) -> Output:
-    """A row of the operator as the record that it stands for."""
-    given = () if headers == NO_HEADERS else unpack_headers(headers)
-    return Output(
-        topic, key, value, given if delivery is None else (*given, (bl.ID, delivery.encode())), delivery
-    )

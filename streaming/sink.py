@@ -1,15 +1,15 @@
-"""The router's sink: writes a shard's output rows to Kafka from the executor that made them.
+"""The router's sink: writes a shard's blocks to Kafka from the executor that made them.
 
-Rows come in the order of `dispatch`: topics that go, topics that come, then records, then acks. A record that
-its topic refuses goes to dead letters with what is still owed, and stops nothing. Anything else that fails,
-fails the batch, and Spark runs it again with the same input.
+What is in them comes in the order of `dispatch`: topics that go, topics that come, then records, then acks. A
+record that its topic refuses goes to dead letters with what is still owed, and stops nothing. Anything else
+that fails, fails the batch, and Spark runs it again with the same input.
 
 Here is the writer that delivers at least once: acks are written only when Kafka has confirmed everything
 before them, and repeats carry the same id. `once.py` has the one that delivers exactly once.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Protocol
 
@@ -19,15 +19,16 @@ from pyspark import TaskContext
 
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.dead_letters import Letter
-from branchline.kafka.dispatch import Step
 from branchline.kafka.topics import Topics
-from branchline.streaming.columns import COUNTS
+from branchline.streaming.blocks import Block, BlockKind
+from branchline.streaming.lots import DeliveryLot, RecordLot, lot_of
 from branchline.streaming.once import OnceWriter, Turn
 from branchline.streaming.out_topics import OutTopics
-from branchline.streaming.refusals import BATCH_REFUSALS, REFUSALS, VANISHED, Output, output, suspensions
+from branchline.streaming.refusals import BATCH_REFUSALS, REFUSALS, VANISHED, Output, suspensions
 from branchline.streaming.writing import (
     FLUSH_TIMEOUT_S,
     PRODUCER_SETTINGS,
+    ROOM_TIMEOUT_S,
     SinkFailed,
     TopicsKept,
     forget_quarantine,
@@ -49,10 +50,10 @@ nobody else's and order is kept. Before that first time it may not be: what foll
 
 
 class Writer(Protocol):
-    """Writes one partition's rows within one batch."""
+    """Writes one partition's blocks within one batch."""
 
-    def take(self, step: int, record: Output) -> None:
-        """The next row; the record of a step about a topic has its name alone."""
+    def take(self, block: Block) -> None:
+        """The next block."""
         ...
 
     def finish(self) -> None:
@@ -97,24 +98,21 @@ def sink(
     return write
 
 
-def write_rows(writer: Writer, batches: Iterator[pa.RecordBatch]) -> list[bytes]:
-    """Hand all rows to the writer; what is for the driver alone is returned."""
+def write_rows(writer: Writer, batches: Iterable[pa.RecordBatch]) -> list[bytes]:
+    """Hand all blocks to the writer; what is for the driver alone is returned."""
     counts: list[bytes] = []
     for batch in batches:
-        columns = (batch.column(index).to_pylist() for index in range(batch.num_columns))
-        for step, topic, key, value, headers, delivery in zip(*columns, strict=True):
-            if step == COUNTS:
-                counts.append(value)
-            elif step in (Step.REMOVE, Step.CREATE):
-                writer.take(step, Output(topic, None, None, (), None))
+        for kind, data in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            if kind == BlockKind.COUNTS:
+                counts.append(data)
             else:
-                writer.take(step, output(topic, key, value, headers, delivery))
+                writer.take(Block(BlockKind(kind), data))
     writer.finish()
     return counts
 
 
 class AtLeastOnceWriter:
-    """Writes as rows come, with a producer that the worker process keeps."""
+    """Writes as blocks come, with a producer that the worker process keeps."""
 
     def __init__(self, cluster: Cluster, topics: Topics, out: OutTopics, generation: int) -> None:
         self._cluster = cluster
@@ -134,18 +132,25 @@ class AtLeastOnceWriter:
         """What only the sink can count."""
         return {**self._counts, **self._kept.told}
 
-    def take(self, step: int, record: Output) -> None:
-        """The next row."""
-        if step == Step.REMOVE:
-            self._to_remove.append(record.topic)
-        elif step == Step.CREATE:
-            self._to_create.append(record.topic)
+    def take(self, block: Block) -> None:
+        """The next block."""
+        lot = lot_of(self._topics, block)
+        if isinstance(lot, RecordLot):
+            self._to_remove += lot.to_remove
+            self._to_create += lot.to_create
+        if not len(lot):
+            return
+        self._settle_topics()
+        if isinstance(lot, DeliveryLot):
+            apart = self._alone | self._kept.missing.keys()
+            report, one = partial(self._report_owed, lot), partial(self._write_one, lot)
+            lot.produce(self._producer, range(lot.events), apart, report, one)
         else:
-            self._settle_topics()
-            if step == Step.ACK and not self._acking:
-                self.finish()
-                self._acking = True
-            self._write(record)
+            for index in range(len(lot)):
+                if lot.is_ack(index) and not self._acking:
+                    self.finish()
+                    self._acking = True
+                self._write(lot.output(index))
 
     def finish(self) -> None:
         """Return when Kafka has confirmed everything so far, refused records in dead letters."""
@@ -187,6 +192,9 @@ class AtLeastOnceWriter:
         if self._quarantine.one_by_one:
             self._flush()
 
+    def _write_one(self, lot: DeliveryLot, index: int) -> None:
+        self._write(lot.output(index))
+
     def _write(self, record: Output) -> None:
         if record.topic == self._topics.dead_letters:
             self._write_letter((record.key, record.value, record.headers))
@@ -205,10 +213,10 @@ class AtLeastOnceWriter:
                 self._producer.produce(
                     record.topic, record.value, record.key, headers=list(record.headers), on_delivery=report
                 )
-                self._producer.poll(0)
                 return
             except BufferError:
-                self._producer.poll(0.1)
+                # Which, unlike asking for reports, makes room at once: nothing lingers.
+                self._producer.flush(ROOM_TIMEOUT_S)
             except KafkaException as error:
                 # Refused before it was queued: as good as refused by the topic.
                 report(error.args[0], None)
@@ -221,6 +229,12 @@ class AtLeastOnceWriter:
             self._refused.append((record, error.code(), error.str()))
         else:
             self._failure = f"{record.topic}: {error.str()}"
+
+    def _report_owed(
+        self, lot: DeliveryLot, event: int, error: KafkaError | None, message: Message | None
+    ) -> None:
+        if error is not None and message is not None:
+            self._report(lot.output(lot.index(event, message.topic())), error, message)
 
     def _report_fatal(self, error: KafkaError | None, message: Message | None) -> None:
         if error is not None:

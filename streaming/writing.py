@@ -12,8 +12,14 @@ from branchline.streaming.out_topics import OutTopics
 FLUSH_TIMEOUT_S = 150.0
 """Longer than librdkafka's own limit for a message, so that its verdict always comes first."""
 
+ROOM_TIMEOUT_S = 0.1
+"""So long a full queue is given to empty before the next record is tried again."""
+
 PRODUCER_SETTINGS: dict[str, Any] = {
-    "linger_ms": 5,
+    # Longer than a batch takes: the client sends each topic's records in a request of its own, so all of a
+    # batch are to go in one. The flush at its end waits for nothing.
+    "linger_ms": 500,
+    "batch_num_messages": 100_000,
     "message_timeout_ms": 120_000,
     "queue_buffering_max_messages": 200_000,
     # What fits is for the topic to say, not for the client: an event grows by our headers.

@@ -12,19 +12,22 @@ from typing import Any
 
 import pytest
 from failpoints import arm, await_reached, disarm_all, let_go
+from owing import Event, owed
 
 from branchline.kafka import headers as bl
 from branchline.kafka.admin import ensure_topics
 from branchline.kafka.cluster import Cluster
-from branchline.kafka.dispatch import Step
+from branchline.kafka.dispatch import Dispatch, Step
 from branchline.kafka.markers import Marker, ensure_markers, read_markers
+from branchline.kafka.owed import Owed
 from branchline.kafka.reading import read_to_end
 from branchline.kafka.record import Place
 from branchline.kafka.topics import DEAD_LETTERS, OUT, Topics
+from branchline.streaming.blocks import pack
 from branchline.streaming.failpoints import FailpointReached
+from branchline.streaming.lots import Lots
 from branchline.streaming.once import JobFenced, OnceWriter, Turn
 from branchline.streaming.out_topics import OutTopics
-from branchline.streaming.refusals import Output
 from branchline.streaming.writing import SinkFailed
 
 pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("failpoints")]
@@ -49,15 +52,20 @@ class Desk:
     def attempt(self, turn: Turn) -> dict[str, Any]:
         """Write a batch of ten records; what the sink told."""
         writer = self.writer(self.cluster, self.topics, OutTopics(), turn, 0)
-        for number in range(ROWS):
-            place = Place(self.topics.entry("main"), 0, turn.batch * ROWS + number, 1)
-            delivery = bl.delivery_id(place, "ann")
-            headers = ((bl.ID, delivery.encode()),)
-            record = Output(self.topics.out("ann"), b"k", b"%d" % place.offset, headers, delivery)
-            writer.take(Step.WRITE, record)
+        for block in pack(self.items(turn.batch)):
+            writer.take(block)
         writer.finish()
         self.written.add(turn.batch)
         return writer.told()
+
+    def items(self, batch: int) -> Iterator[Dispatch | Owed]:
+        """Half of the records in either form."""
+        places = [Place(self.topics.entry("main"), 0, batch * ROWS + number, 1) for number in range(ROWS)]
+        events: list[Event] = [(place, b"k", b"%d" % place.offset, (), ["ann"]) for place in places]
+        for place, key, value, headers, _ in events[: ROWS // 2]:
+            id = bl.delivery_id(place, "ann")
+            yield Dispatch(Step.WRITE, self.topics.out("ann"), key, value, headers, id)
+        yield owed(events[ROWS // 2 :])
 
     def seen(self) -> list[int]:
         records = read_to_end(self.cluster, self.topics.out("ann"), hint="")
@@ -253,7 +261,7 @@ class MarksApart(OnceWriter):
     """Writes the marker before the records, in a transaction of its own."""
 
     def _write(self, producer: Any) -> Any:
-        records, self._records = self._records, []
+        records, self._records = self._records, Lots()
         super()._write(producer)
         self._records = records
         return super()._write(self._begin()[0])

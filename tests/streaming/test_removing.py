@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,12 +11,12 @@ from waiting import wait_until
 from branchline.kafka import headers as bl
 from branchline.kafka.admin import ensure_topics, list_topics, remove_topics
 from branchline.kafka.cluster import Cluster
-from branchline.kafka.dispatch import Step
+from branchline.kafka.dispatch import Dispatch, Step
 from branchline.kafka.reading import read_to_end
 from branchline.kafka.record import Place
 from branchline.kafka.topics import DEAD_LETTERS, Topics
 from branchline.streaming import sink as module
-from branchline.streaming.columns import COUNTS, OUTPUT, pack_headers
+from branchline.streaming.blocks import BlockKind, pack
 from branchline.streaming.out_topics import OutTopics
 from branchline.streaming.sink import sink
 
@@ -41,12 +40,10 @@ def topics(cluster: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch) ->
 def written(cluster: Cluster, topics: Topics, generation: int, *steps: Step) -> dict[str, int]:
     """One batch for ann's topic; what the sink counted."""
     origin = Place(topics.entry("main"), 0, 1, 2)
-    rows: list[tuple[Any, ...]] = [
-        (int(step), topics.out("ann"), b"k", b"v", pack_headers(()), bl.delivery_id(origin, "ann"))
-        for step in steps
-    ]
-    rows.append((COUNTS, None, None, b"{}", None, None))
-    columns = dict(zip(OUTPUT.names, map(list, zip(*rows, strict=True)), strict=True))
+    delivery = bl.delivery_id(origin, "ann")
+    blocks = list(pack(Dispatch(step, topics.out("ann"), b"k", b"v", (), delivery) for step in steps))
+    kinds = [*(int(block.kind) for block in blocks), int(BlockKind.COUNTS)]
+    columns = {"kind": kinds, "block": [*(block.data for block in blocks), b"{}"]}
     (told,) = sink(cluster, topics.namespace, OUT, generation)(iter([pa.RecordBatch.from_pydict(columns)]))
     return dict(json.loads(told.column(0)[0].as_py())["told"])
 
