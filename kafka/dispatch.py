@@ -258,4 +258,6 @@ def count(intake: Intake, outputs: Outputs, leads: bool) -> dict[str, int]:
         "afresh_matches": counts["afresh_matches"],
         "exact_checks": counts["exact_checks"],
         "older_walks": counts["older_walks"],
+        "scanned": len(intake.scanned),
+        "slow": sum(each.slow for each in intake.scans),
     }

@@ -250,10 +250,13 @@ def reporter(as_json: bool) -> Report:
 
 
 def prepare(home: Home, report: Report) -> Jars:
-    """Java and the jars, or an error that says what is missing."""
+    """Java, the jars and the compiled loops, or an error that says what is missing."""
+    from branchline.streaming.warming import warm_once  # it imports numba, which takes a second
+
     java = find_java()
     jars = ensure_jars(home, report)
     report(f"java: {java.version}")
+    warm_once(home.root / "compiled", report)
     return jars
 
 

@@ -98,7 +98,8 @@ def _router(job: dict[str, Any], counts: dict[str, int]) -> Iterator[str]:
     yield (
         f"  matches: {counts.get('content_matches', 0):,} of content, "
         f"{counts.get('afresh_matches', 0):,} afresh, {counts.get('exact_checks', 0):,} exact checks; "
-        f"{counts.get('older_walks', 0):,} walks in older versions of the tree"
+        f"{counts.get('older_walks', 0):,} walks in older versions of the tree; "
+        f"{counts.get('slow', 0):,} of {counts.get('scanned', 0):,} scanned events decoded one by one"
     )
     for part in job["tree"] or ():
         yield _part(part)
