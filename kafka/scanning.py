@@ -43,6 +43,12 @@ class Cells:
     first: NDArray[np.int64]
     null: NDArray[np.bool_]
 
+    def __post_init__(self) -> None:
+        # The kernels go by addresses: what is not as they take it to be would be read as something else.
+        assert (self.data.dtype, self.first.dtype, self.null.dtype) == (np.uint8, np.int64, np.bool_)
+        assert len(self.first) == len(self.null) + 1
+        assert 0 <= self.first[0] <= self.first[-1] <= len(self.data)
+
     def __len__(self) -> int:
         return len(self.null)
 
@@ -77,6 +83,10 @@ class RecordColumns:
     keys: Cells
     headers: Cells
     timestamps: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        assert self.timestamps.dtype == np.int64
+        assert len(self.values) == len(self.keys) == len(self.headers) == len(self.timestamps)
 
     def __len__(self) -> int:
         return len(self.timestamps)

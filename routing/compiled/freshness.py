@@ -14,6 +14,8 @@ from hashlib import sha256
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
+
 from branchline.routing.compiled.memory import Function
 
 
@@ -78,7 +80,7 @@ def _code(code: CodeType) -> Any:
 def _constant(value: Any) -> str:
     if isinstance(value, type):
         return f"{value.__qualname__}{getattr(value, '_fields', '')}"
-    if hasattr(value, "tobytes"):
+    if isinstance(value, np.ndarray | np.generic):  # and not the type of an array, which an annotation is
         return str(value.tobytes())
     # What else there is (types of instructions, say) has a text that says all.
     return str(value)
