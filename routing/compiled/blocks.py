@@ -172,37 +172,6 @@ def _set(rows: Longs, words: int, owner: Longs, begin: Longs, end: Longs) -> Non
 
 
 @kernel
-def of_block(made: Blocks, which: int, held: int, chosen: int, out: int, room: int, count: int) -> int:
-    """Add the filters of a block that hold from `count` on; how many there are then, room or not."""
-    block = made.blocks + 8 * BLOCK * which
-    rows, words = made.rows + 4 * load_long(block, 0), load_long(block, 1)
-    sides = load_long(block, 3)
-    maybe = _choose_rows(made, load_long(block, 2), sides, words, held, chosen)
-    every = made.bits + 8 * load_long(block, 4)
-    exact = every + 8 * words
-    for word in range(words):
-        found = load_long(every, word)
-        for place in range(maybe):
-            found &= load_long(load_long(chosen, place), word)
-            if found == 0:
-                break
-        if found == 0:
-            continue
-        sure = found & load_long(exact, word)
-        for place in range(SIDES, SIDES + sides):
-            sure &= load_long(load_long(chosen, place), word)
-        while found:
-            lowest = found & -found
-            row = load_int(rows, 64 * word + ones(lowest - 1))
-            if sure & lowest or _holds(made, row, held):
-                if count < room:
-                    store_int(out, count, row)
-                count += 1
-            found ^= lowest
-    return count
-
-
-@kernel
 def _choose_rows(made: Blocks, at: int, sides: int, words: int, held: int, chosen: int) -> int:
     """Put down the rows of bits to be intersected: those of what may hold, how many; behind, of what surely
     does.
@@ -251,3 +220,34 @@ def ones(bits: int) -> int:
     bits = (bits & 0x3333333333333333) + ((bits >> 2) & 0x3333333333333333)
     bits = (bits + (bits >> 4)) & 0x0F0F0F0F0F0F0F0F
     return (bits * 0x0101010101010101) >> 56
+
+
+@kernel
+def of_block(made: Blocks, which: int, held: int, chosen: int, out: int, room: int, count: int) -> int:
+    """Add the filters of a block that hold from `count` on; how many there are then, room or not."""
+    block = made.blocks + 8 * BLOCK * which
+    rows, words = made.rows + 4 * load_long(block, 0), load_long(block, 1)
+    sides = load_long(block, 3)
+    maybe = _choose_rows(made, load_long(block, 2), sides, words, held, chosen)
+    every = made.bits + 8 * load_long(block, 4)
+    exact = every + 8 * words
+    for word in range(words):
+        found = load_long(every, word)
+        for place in range(maybe):
+            found &= load_long(load_long(chosen, place), word)
+            if found == 0:
+                break
+        if found == 0:
+            continue
+        sure = found & load_long(exact, word)
+        for place in range(SIDES, SIDES + sides):
+            sure &= load_long(load_long(chosen, place), word)
+        while found:
+            lowest = found & -found
+            row = load_int(rows, 64 * word + ones(lowest - 1))
+            if sure & lowest or _holds(made, row, held):
+                if count < room:
+                    store_int(out, count, row)
+                count += 1
+            found ^= lowest
+    return count

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from branchline.routing.compiled.freshness import fresh
 from branchline.routing.compiled.gathering import (
     BOOLEANS,
     DIRECT,
@@ -42,7 +43,7 @@ from branchline.routing.compiled.gathering import (
     nearest,
 )
 from branchline.routing.compiled.kernels import kernel
-from branchline.routing.compiled.memory import Bytes, Ints, address, load_int
+from branchline.routing.compiled.memory import Bytes, Ints, address, load_int, load_long, store_long
 from branchline.routing.compiled.paths import Paths
 from branchline.routing.compiled.texts import Longs, hash_of, heads_of, packed, sorted_texts, word_of
 from branchline.routing.compiled.words import Automaton, automaton
@@ -403,6 +404,49 @@ def _texts(
     return cell, *packed(blob, at, order[is_new])
 
 
+class _Table(NamedTuple):
+    """The texts, and the table of their hashes that is being made, by addresses."""
+
+    value_first: int
+    texts: int
+    at: int
+    blob: int
+    limit: int
+    seed: int
+    places: int
+    slots: int
+
+
+def _hashed(
+    has: NDArray[np.uint8], families: Ints, value_first: Ints, texts: int, blob: Bytes, at: Longs
+) -> tuple[NDArray[np.uint8], int, Longs]:
+    """The table of hashes with the seed that suits it best; what finds no place in it is to be bisected."""
+    kins = np.flatnonzero((families == TEXTS) & (has & POINTS > 0))
+    count = int(np.diff(value_first)[kins].sum())
+    places = 1 << max(2 * count - 1, 1).bit_length()
+    best: tuple[int, int, Longs, NDArray[np.uint8]] | None = None
+    for seed in range(_SEEDS):
+        slots, homeless = np.zeros(2 * places, np.int64), np.zeros(has.size, np.uint8)
+        table = _Table(
+            address(value_first),
+            texts,
+            address(at),
+            address(blob),
+            address(blob) + blob.size,
+            seed,
+            places,
+            address(slots),
+        )
+        for kin in kins.tolist():
+            homeless[kin] = not _place(table, kin)
+        if best is None or homeless.sum() < best[0]:
+            best = int(homeless.sum()), seed, slots, homeless
+        if not best[0]:
+            break
+    assert best is not None
+    return has | np.where(best[3], RANGES, 0).astype(np.uint8), best[1], best[2]
+
+
 @kernel
 def _use(
     kin: Ints,
@@ -476,35 +520,6 @@ def _ranges(
         has[mine] |= POINTS if low[place] == high[place] and low[place] & 1 else RANGES
 
 
-def _hashed(
-    has: NDArray[np.uint8], families: Ints, value_first: Ints, texts: int, blob: Bytes, at: Longs
-) -> tuple[NDArray[np.uint8], int, Longs]:
-    """The table of hashes with the seed that suits it best; what finds no place in it is to be bisected."""
-    kins = np.flatnonzero((families == TEXTS) & (has & POINTS > 0))
-    count = int(np.diff(value_first)[kins].sum())
-    places = 1 << max(2 * count - 1, 1).bit_length()
-    best: tuple[int, int, Longs, NDArray[np.uint8]] | None = None
-    for seed in range(_SEEDS):
-        slots, homeless = np.zeros(2 * places, np.int64), np.zeros(has.size, np.uint8)
-        _place(
-            kins,
-            address(value_first),
-            texts,
-            address(blob),
-            address(blob) + blob.size,
-            at,
-            seed,
-            slots,
-            homeless,
-        )
-        if best is None or homeless.sum() < best[0]:
-            best = int(homeless.sum()), seed, slots, homeless
-        if not best[0]:
-            break
-    assert best is not None
-    return has | np.where(best[3], RANGES, 0).astype(np.uint8), best[1], best[2]
-
-
 @kernel
 def hashed_text(place: int, length: int, limit: int, seed: int, kin: int) -> int:
     """The hash of a text of the kin: its lowest bits say where it belongs, its highest are kept with it."""
@@ -518,33 +533,20 @@ def tag_of(mixed: int, length: int) -> int:
     return ((mixed >> 48) << 48) | (min(length, LONG_TEXT) << 32)
 
 
+@fresh
 @kernel
-def _place(
-    kins: Longs,
-    value_first: int,
-    texts: int,
-    blob: int,
-    limit: int,
-    at: Longs,
-    seed: int,
-    slots: Longs,
-    homeless: NDArray[np.uint8],
-) -> None:
-    places = slots.size >> 1
-    for each in range(kins.size):
-        kin = kins[each]
-        for cell in range(load_int(value_first, kin), load_int(value_first, kin + 1)):
-            start = at[cell - texts]
-            length = at[cell - texts + 1] - start
-            mixed = hashed_text(blob + start, length, limit, seed, kin)
-            place = mixed & (places - 1)
-            homeless[kin] = 1
-            for _ in range(PROBES):
-                if slots[2 * place + 1] == 0:
-                    slots[2 * place] = word_of(blob + start, length, limit)
-                    slots[2 * place + 1] = tag_of(mixed, length) | (cell + 1)
-                    homeless[kin] = 0
-                    break
-                place = (place + 1) & (places - 1)
-            if homeless[kin]:
-                break
+def _place(table: _Table, kin: int) -> bool:
+    """Put the texts of the kin into the table of hashes; whether all found a place."""
+    for cell in range(load_int(table.value_first, kin), load_int(table.value_first, kin + 1)):
+        start = load_long(table.at, cell - table.texts)
+        length = load_long(table.at, cell - table.texts + 1) - start
+        mixed = hashed_text(table.blob + start, length, table.limit, table.seed, kin)
+        place, left = mixed & (table.places - 1), PROBES
+        while left and load_long(table.slots, 2 * place + 1):
+            place = (place + 1) & (table.places - 1)
+            left -= 1
+        if not left:
+            return False
+        store_long(table.slots, 2 * place, word_of(table.blob + start, length, table.limit))
+        store_long(table.slots, 2 * place + 1, tag_of(mixed, length) | (cell + 1))
+    return True

@@ -7,6 +7,7 @@ with all but the sign turned over if it is below zero.
 import numpy as np
 from numpy.typing import NDArray
 
+from branchline.routing.compiled.freshness import fresh
 from branchline.routing.compiled.kernels import kernel
 from branchline.routing.compiled.memory import load_byte
 
@@ -20,6 +21,7 @@ LATE = -(1 << 63)
 """What is given for a number that Python must read; no number is that."""
 
 
+@fresh
 @kernel
 def read_literal(start: int, length: int) -> int:
     """The number that a literal stands for, or LATE.

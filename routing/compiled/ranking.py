@@ -29,6 +29,7 @@ from branchline.routing.compiled.bounds import (
     ordered,
     tag_of,
 )
+from branchline.routing.compiled.freshness import fresh
 from branchline.routing.compiled.gathering import late_key
 from branchline.routing.compiled.kernels import kernel
 from branchline.routing.compiled.literals import LATE, read_literal
@@ -109,6 +110,19 @@ class _Out(NamedTuple):
     """For each word the last row that it was found in."""
 
 
+class _Late(NamedTuple):
+    """Late texts, as keys, by addresses."""
+
+    limit: int
+    size: int
+    kins: int
+    steps: int
+    cells: int
+    """As in `_Out.late_cell`."""
+    at: int
+    blob: int
+
+
 def rank(bounds: Bounds, scanned: Scanned) -> Cells:
     """The cells of all rows."""
     found_at = (scanned.first, scanned.path, scanned.kind, scanned.start, scanned.end)
@@ -175,24 +189,16 @@ def _with_late(
     kins, cells = kins[~is_number], cells[~is_number]
     blob, at = np.frombuffer(b"".join(keys), np.uint8), np.cumsum([0, *map(len, keys)])
     steps = bounds.steps_of(kins)
-    _rank_keys(bounds.marks, steps, kins, cells, address(blob), address(blob) + blob.size, at, made.rank)
-    is_word = kins >= bounds.dimensions
-    if not np.any(is_word):
+    columns: list[NDArray[Any]] = [kins, steps, cells, at, blob]
+    late = _Late(address(blob) + blob.size, len(keys), *map(address, columns))
+    _rank_keys(bounds.marks, late, address(made.rank))
+    if not np.any(kins >= bounds.dimensions):
         return made
     stamp = np.full(bounds.words, -1, np.int32)
     rows, found = np.empty(0, np.int32), np.empty(0, np.int32)
     while True:
-        count = _find_late(
-            bounds.marks.ranked,
-            bounds.automaton,
-            kins,
-            cells,
-            address(blob),
-            at,
-            address(stamp),
-            rows,
-            address(found),
-        )
+        scratch = address(stamp), address(rows), address(found), found.size
+        count = _find_late(bounds.marks, bounds.automaton, late, *scratch)
         if count <= found.size:
             break
         stamp[:] = -1
@@ -210,6 +216,7 @@ def _number(bounds: Bounds, text: bytes) -> tuple[float, int]:
     return bounds.fine_of(int(text)) if digits.isdigit() else (float(text) + 0.0, 0)
 
 
+@fresh
 @kernel
 def _most(marks: Marks, entries: int, paths: int) -> int:
     """How many cells there can be."""
@@ -221,6 +228,150 @@ def _most(marks: Marks, entries: int, paths: int) -> int:
     return most
 
 
+@kernel
+def _turned(start: int, length: int, axis: int, most: int, scratch: int) -> int:
+    """A text folded, reversed or both, as far as it matters; how many bytes, or -1 if Python must fold it."""
+    made = 0
+    if axis == _FOLDED:
+        for at in range(min(length, most)):
+            byte = load_byte(start, at)
+            if byte >= 128:
+                return -1
+            store_byte(scratch, made, byte + 32 if 65 <= byte <= 90 else byte)
+            made += 1
+        return made
+    at = length
+    while at > 0 and made < most:
+        at -= 1
+        byte = load_byte(start, at)
+        if byte < 128:
+            store_byte(scratch, made, byte + 32 if axis == _FOLDED_REVERSED and 65 <= byte <= 90 else byte)
+            made += 1
+            continue
+        if axis == _FOLDED_REVERSED:
+            return -1
+        # The bytes of one code point stay in their order.
+        size = 1
+        while at > 0 and load_byte(start, at) & 0xC0 == 0x80:
+            at -= 1
+            size += 1
+        for place in range(min(size, most - made)):
+            store_byte(scratch, made, load_byte(start, at + place))
+            made += 1
+    return made
+
+
+@fresh
+@kernel
+def number_rank(marks: Marks, first: int, end: int, has: int, near: int, fine: int) -> int:
+    """The rank of a number, given as a double and its place among those that are none."""
+    low, high = first - marks.numbers, end - marks.numbers
+    while low < high:
+        middle = (low + high) >> 1
+        value = load_long(marks.near, middle)
+        if value < near or (value == near and load_int(marks.fine, middle) < fine):
+            low = middle + 1
+        else:
+            high = middle
+    cell = low + marks.numbers
+    if cell < end and load_long(marks.near, low) == near and load_int(marks.fine, low) == fine:
+        return 2 * (cell - first) + 1
+    return 2 * (cell - first) if has & RANGES else NOWHERE
+
+
+@kernel
+def _bisected(marks: Marks, first: int, end: int, start: int, length: int, limit: int) -> int:
+    """The rank of a text, found among the values in order."""
+    head = head_of(start, length, limit)
+    low, high = first - marks.texts, end - marks.texts
+    while low < high:
+        middle = (low + high) >> 1
+        order = load_long(marks.heads, middle)
+        if order != head:
+            order = -1 if order < head else 1
+        else:
+            begin = load_long(marks.at, middle)
+            size = load_long(marks.at, middle + 1) - begin
+            order = order_of(marks.blob + begin, size, marks.limit, start, length, limit)
+        if order == 0:
+            return 2 * (middle - first + marks.texts) + 1
+        if order < 0:
+            low = middle + 1
+        else:
+            high = middle
+    return 2 * (low - first + marks.texts)
+
+
+@kernel
+def _is_text(marks: Marks, cell: int, start: int, length: int, limit: int) -> bool:
+    """Whether the cell's value is the text."""
+    begin = load_long(marks.at, cell - marks.texts)
+    size = load_long(marks.at, cell - marks.texts + 1) - begin
+    return size == length and order_of(start, length, limit, marks.blob + begin, size, marks.limit) == 0
+
+
+@kernel
+def text_rank(marks: Marks, step: int, start: int, length: int, limit: int) -> int:
+    """The rank of a text on an axis of texts."""
+    has, longest = load_int(step, _HAS), load_int(step, _LONGEST)
+    first, end = load_int(step, _FIRST), load_int(step, _END)
+    length = min(length, longest + 1)
+    if has & POINTS and length <= longest:
+        mixed = hashed_text(start, length, limit, marks.seed, load_int(step, _KIN))
+        tag, word = tag_of(mixed, length), word_of(start, length, limit)
+        place = mixed & (marks.places - 1)
+        for _ in range(PROBES):
+            found = load_long(marks.slots, 2 * place + 1)
+            if found == 0:
+                break
+            if (found >> 32) << 32 == tag and load_long(marks.slots, 2 * place) == word:
+                cell = (found & 0xFFFFFFFF) - 1
+                if first <= cell < end and (length <= 8 or _is_text(marks, cell, start, length, limit)):
+                    return 2 * (cell - first) + 1
+            place = (place + 1) & (marks.places - 1)
+    if not has & RANGES:
+        return NOWHERE
+    return _bisected(marks, first, end, start, length, limit)
+
+
+@kernel
+def _rank_on(
+    marks: Marks, step: int, axis: int, kind: int, start: int, length: int, limit: int, scratch: int
+) -> int:
+    """The rank of a value on a dimension."""
+    if axis == _TEXT:
+        return text_rank(marks, step, start, length, limit) if kind == _OF_TEXT else NOWHERE
+    if axis == _NUMBER:
+        if kind != _OF_NUMBER:
+            return NOWHERE
+        number = read_literal(start, length)
+        if number == LATE:
+            return _NOT_YET
+        first, end = load_int(step, _FIRST), load_int(step, _END)
+        return number_rank(marks, first, end, load_int(step, _HAS), number, 0)
+    if axis == _PRESENCE:
+        return 2 * kind + 1
+    if axis == _BOOLEAN:
+        if kind != _OF_BOOLEAN:
+            return NOWHERE
+        return 3 if byte_at(start) == 116 else 1  # the t of true
+    if kind != _OF_TEXT:
+        return NOWHERE
+    if axis > _FOLDED_REVERSED:
+        return _NOT_YET
+    made = _turned(start, length, axis, load_int(step, _LONGEST) + 1, scratch)
+    return _NOT_YET if made < 0 else text_rank(marks, step, scratch, made, scratch + made)
+
+
+@kernel
+def _is_ascii(place: int, length: int) -> bool:
+    seen = 0
+    for at in range(place, place + length):
+        seen |= byte_at(at)
+    return seen < 128
+
+
+@fresh
 @kernel
 def _rank(
     marks: Marks,
@@ -284,189 +435,34 @@ def _rank(
     return row, cells, late
 
 
+@fresh
 @kernel
-def _rank_on(
-    marks: Marks, step: int, axis: int, kind: int, start: int, length: int, limit: int, scratch: int
-) -> int:
-    """The rank of a value on a dimension."""
-    if axis == _TEXT:
-        return text_rank(marks, step, start, length, limit) if kind == _OF_TEXT else NOWHERE
-    if axis == _NUMBER:
-        if kind != _OF_NUMBER:
-            return NOWHERE
-        number = read_literal(start, length)
-        if number == LATE:
-            return _NOT_YET
-        first, end = load_int(step, _FIRST), load_int(step, _END)
-        return number_rank(marks, first, end, load_int(step, _HAS), number, 0)
-    if axis == _PRESENCE:
-        return 2 * kind + 1
-    if axis == _BOOLEAN:
-        if kind != _OF_BOOLEAN:
-            return NOWHERE
-        return 3 if byte_at(start) == 116 else 1  # the t of true
-    if kind != _OF_TEXT:
-        return NOWHERE
-    if axis > _FOLDED_REVERSED:
-        return _NOT_YET
-    made = _turned(start, length, axis, load_int(step, _LONGEST) + 1, scratch)
-    return _NOT_YET if made < 0 else text_rank(marks, step, scratch, made, scratch + made)
+def _rank_keys(marks: Marks, late: _Late, rank: int) -> None:
+    """Rank late texts, given as keys."""
+    for place in range(late.size):
+        if load_int(late.kins, place) < marks.ranked:
+            start = load_long(late.at, place)
+            length = load_long(late.at, place + 1) - start
+            found = text_rank(marks, load_long(late.steps, place), late.blob + start, length, late.limit)
+            store_int(rank, load_long(late.cells, place), found)
 
 
-@kernel
-def _is_ascii(place: int, length: int) -> bool:
-    seen = 0
-    for at in range(place, place + length):
-        seen |= byte_at(at)
-    return seen < 128
-
-
-@kernel
-def _turned(start: int, length: int, axis: int, most: int, scratch: int) -> int:
-    """A text folded, reversed or both, as far as it matters; how many bytes, or -1 if Python must fold it."""
-    made = 0
-    if axis == _FOLDED:
-        for at in range(min(length, most)):
-            byte = load_byte(start, at)
-            if byte >= 128:
-                return -1
-            store_byte(scratch, made, byte + 32 if 65 <= byte <= 90 else byte)
-            made += 1
-        return made
-    at = length
-    while at > 0 and made < most:
-        at -= 1
-        byte = load_byte(start, at)
-        if byte < 128:
-            store_byte(scratch, made, byte + 32 if axis == _FOLDED_REVERSED and 65 <= byte <= 90 else byte)
-            made += 1
-            continue
-        if axis == _FOLDED_REVERSED:
-            return -1
-        # The bytes of one code point stay in their order.
-        size = 1
-        while at > 0 and load_byte(start, at) & 0xC0 == 0x80:
-            at -= 1
-            size += 1
-        for place in range(min(size, most - made)):
-            store_byte(scratch, made, load_byte(start, at + place))
-            made += 1
-    return made
-
-
-@kernel
-def number_rank(marks: Marks, first: int, end: int, has: int, near: int, fine: int) -> int:
-    """The rank of a number, given as a double and its place among those that are none."""
-    low, high = first - marks.numbers, end - marks.numbers
-    while low < high:
-        middle = (low + high) >> 1
-        value = load_long(marks.near, middle)
-        if value < near or (value == near and load_int(marks.fine, middle) < fine):
-            low = middle + 1
-        else:
-            high = middle
-    cell = low + marks.numbers
-    if cell < end and load_long(marks.near, low) == near and load_int(marks.fine, low) == fine:
-        return 2 * (cell - first) + 1
-    return 2 * (cell - first) if has & RANGES else NOWHERE
-
-
-@kernel
-def text_rank(marks: Marks, step: int, start: int, length: int, limit: int) -> int:
-    """The rank of a text on an axis of texts."""
-    has, longest = load_int(step, _HAS), load_int(step, _LONGEST)
-    first, end = load_int(step, _FIRST), load_int(step, _END)
-    length = min(length, longest + 1)
-    if has & POINTS and length <= longest:
-        mixed = hashed_text(start, length, limit, marks.seed, load_int(step, _KIN))
-        tag, word = tag_of(mixed, length), word_of(start, length, limit)
-        place = mixed & (marks.places - 1)
-        for _ in range(PROBES):
-            found = load_long(marks.slots, 2 * place + 1)
-            if found == 0:
-                break
-            if (found >> 32) << 32 == tag and load_long(marks.slots, 2 * place) == word:
-                cell = (found & 0xFFFFFFFF) - 1
-                if first <= cell < end and (length <= 8 or _is_text(marks, cell, start, length, limit)):
-                    return 2 * (cell - first) + 1
-            place = (place + 1) & (marks.places - 1)
-    if not has & RANGES:
-        return NOWHERE
-    return _bisected(marks, first, end, start, length, limit)
-
-
-@kernel
-def _is_text(marks: Marks, cell: int, start: int, length: int, limit: int) -> bool:
-    """Whether the cell's value is the text."""
-    begin = load_long(marks.at, cell - marks.texts)
-    size = load_long(marks.at, cell - marks.texts + 1) - begin
-    return size == length and order_of(start, length, limit, marks.blob + begin, size, marks.limit) == 0
-
-
-@kernel
-def _bisected(marks: Marks, first: int, end: int, start: int, length: int, limit: int) -> int:
-    """The rank of a text, found among the values in order."""
-    head = head_of(start, length, limit)
-    low, high = first - marks.texts, end - marks.texts
-    while low < high:
-        middle = (low + high) >> 1
-        order = load_long(marks.heads, middle)
-        if order != head:
-            order = -1 if order < head else 1
-        else:
-            begin = load_long(marks.at, middle)
-            size = load_long(marks.at, middle + 1) - begin
-            order = order_of(marks.blob + begin, size, marks.limit, start, length, limit)
-        if order == 0:
-            return 2 * (middle - first + marks.texts) + 1
-        if order < 0:
-            low = middle + 1
-        else:
-            high = middle
-    return 2 * (low - first + marks.texts)
-
-
-@kernel
-def _rank_keys(
-    marks: Marks, steps: Longs, kins: Ints, cells: Longs, blob: int, limit: int, at: Longs, rank: Ints
-) -> None:
-    for place in range(kins.size):
-        if kins[place] < marks.ranked:
-            start = at[place]
-            rank[cells[place]] = text_rank(marks, steps[place], blob + start, at[place + 1] - start, limit)
-
-
+@fresh
 @kernel
 def _find_late(
-    ranked: int,
-    automaton: Automaton,
-    kins: Ints,
-    rows: Longs,
-    blob: int,
-    at: Longs,
-    stamp: int,
-    found_row: Ints,
-    found: int,
+    marks: Marks, automaton: Automaton, late: _Late, stamp: int, rows: int, found: int, room: int
 ) -> int:
     """The words of late texts and the rows that they were found in; how many there are, room or not."""
-    count = 0
-    for place in range(kins.size):
-        root = kins[place] - ranked
+    count = load_long(late.at, 0)
+    for place in range(late.size):
+        root = load_int(late.kins, place) - marks.ranked
         if root < 0:
             continue
-        row, before = rows[place], count
-        count = find_words(
-            automaton,
-            root,
-            blob + at[place],
-            at[place + 1] - at[place],
-            False,
-            stamp,
-            row,
-            found,
-            found_row.size,
-            count,
-        )
-        for each in range(before, min(count, found_row.size)):
-            found_row[each] = row
+        row, before = load_long(late.cells, place), count
+        start = load_long(late.at, place)
+        length = load_long(late.at, place + 1) - start
+        fold = root < 0
+        count = find_words(automaton, root, late.blob + start, length, fold, stamp, row, found, room, count)
+        for each in range(before, min(count, room)):
+            store_int(rows, each, row)
     return count

@@ -9,6 +9,7 @@ they lie in: nothing is read from there on.
 import numpy as np
 from numpy.typing import NDArray
 
+from branchline.routing.compiled.freshness import fresh
 from branchline.routing.compiled.kernels import kernel
 from branchline.routing.compiled.memory import (
     PADDING,
@@ -20,6 +21,7 @@ from branchline.routing.compiled.memory import (
     load_long,
     store_byte,
     store_int,
+    store_long,
     word_at,
 )
 
@@ -28,6 +30,37 @@ Longs = NDArray[np.int64]
 _MIX = -7046029254386353131  # 2^64 over the golden ratio, as a signed number
 _SIGN = -(1 << 63)
 _WORD = 8
+
+
+def sorted_texts(kin: Ints, blob: Bytes, at: Longs) -> tuple[Ints, NDArray[np.bool_]]:
+    """The places of texts in the order of their kin, then of the texts; and which differ from the one
+    before.
+    """
+    size = kin.size
+    heads = heads_of(blob, at)
+    order, made = np.arange(size, dtype=np.int32), np.empty(size, np.int32)
+    is_new = np.ones(size, np.uint8)
+    limit = address(blob) + blob.size
+    places = [address(each) for each in (kin, at, heads, order, made, is_new)]
+    if _sort(size, address(blob), limit, *places):
+        order = made
+    return order, is_new.view(np.bool_)
+
+
+def heads_of(blob: Bytes, at: Longs) -> Longs:
+    """The head of each text of a blob."""
+    heads = np.empty(at.size - 1, np.int64)
+    _heads(heads.size, address(heads), address(at), address(blob), address(blob) + blob.size)
+    return heads
+
+
+def packed(blob: Bytes, at: Longs, chosen: NDArray[np.int32]) -> tuple[Bytes, Longs]:
+    """The chosen texts, one behind the other."""
+    places = np.zeros(chosen.size + 1, np.int64)
+    np.cumsum(at[chosen + 1] - at[chosen], out=places[1:])
+    out = np.zeros(int(places[-1]) + PADDING, np.uint8)
+    _pack(blob, at, chosen, out, places)
+    return out, places
 
 
 @kernel
@@ -77,34 +110,33 @@ def order_of(one: int, length: int, limit: int, other: int, size: int, end: int)
     return length - size
 
 
-def sorted_texts(kin: Ints, blob: Bytes, at: Longs) -> tuple[Ints, NDArray[np.bool_]]:
-    """The places of texts in the order of their kin, then of the texts; and which differ from the one
-    before.
-    """
-    size = kin.size
-    heads = heads_of(blob, at)
-    order, made = np.arange(size, dtype=np.int32), np.empty(size, np.int32)
-    is_new = np.ones(size, np.uint8)
-    limit = address(blob) + blob.size
-    places = [address(each) for each in (kin, at, heads, order, made, is_new)]
-    if _sort(size, address(blob), limit, *places):
-        order = made
-    return order, is_new.view(np.bool_)
-
-
-def heads_of(blob: Bytes, at: Longs) -> Longs:
-    """The head of each text of a blob."""
-    heads = np.empty(at.size - 1, np.int64)
-    _heads(heads, at, address(blob), address(blob) + blob.size)
-    return heads
+@fresh
+@kernel
+def _heads(size: int, heads: int, at: int, blob: int, limit: int) -> None:
+    for place in range(size):
+        start = load_long(at, place)
+        store_long(heads, place, head_of(blob + start, load_long(at, place + 1) - start, limit))
 
 
 @kernel
-def _heads(heads: Longs, at: Longs, blob: int, limit: int) -> None:
-    for place in range(heads.size):
-        heads[place] = head_of(blob + at[place], at[place + 1] - at[place], limit)
+def _compare(blob: int, limit: int, kin: int, at: int, heads: int, one: int, other: int) -> int:
+    """How two texts of a blob compare, by their kin first."""
+    if load_int(kin, one) != load_int(kin, other):
+        return -1 if load_int(kin, one) < load_int(kin, other) else 1
+    if load_long(heads, one) != load_long(heads, other):
+        return -1 if load_long(heads, one) < load_long(heads, other) else 1
+    mine, theirs = load_long(at, one), load_long(at, other)
+    return order_of(
+        blob + mine,
+        load_long(at, one + 1) - mine,
+        limit,
+        blob + theirs,
+        load_long(at, other + 1) - theirs,
+        limit,
+    )
 
 
+@fresh
 @kernel
 def _sort(
     size: int, blob: int, limit: int, kin: int, at: int, heads: int, order: int, made: int, is_new: int
@@ -134,33 +166,6 @@ def _sort(
         one, other = load_int(order, place - 1), load_int(order, place)
         store_byte(is_new, place, _compare(blob, limit, kin, at, heads, one, other) != 0)
     return is_made
-
-
-@kernel
-def _compare(blob: int, limit: int, kin: int, at: int, heads: int, one: int, other: int) -> int:
-    """How two texts of a blob compare, by their kin first."""
-    if load_int(kin, one) != load_int(kin, other):
-        return -1 if load_int(kin, one) < load_int(kin, other) else 1
-    if load_long(heads, one) != load_long(heads, other):
-        return -1 if load_long(heads, one) < load_long(heads, other) else 1
-    mine, theirs = load_long(at, one), load_long(at, other)
-    return order_of(
-        blob + mine,
-        load_long(at, one + 1) - mine,
-        limit,
-        blob + theirs,
-        load_long(at, other + 1) - theirs,
-        limit,
-    )
-
-
-def packed(blob: Bytes, at: Longs, chosen: NDArray[np.int32]) -> tuple[Bytes, Longs]:
-    """The chosen texts, one behind the other."""
-    places = np.zeros(chosen.size + 1, np.int64)
-    np.cumsum(at[chosen + 1] - at[chosen], out=places[1:])
-    out = np.zeros(int(places[-1]) + PADDING, np.uint8)
-    _pack(blob, at, chosen, out, places)
-    return out, places
 
 
 @kernel

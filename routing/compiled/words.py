@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from branchline.routing.compiled.freshness import fresh
 from branchline.routing.compiled.kernels import kernel
 from branchline.routing.compiled.memory import (
     Bytes,
@@ -30,6 +31,7 @@ from branchline.routing.compiled.memory import (
     load_int,
     load_long,
     store_int,
+    store_long,
 )
 from branchline.routing.compiled.texts import Longs
 
@@ -66,7 +68,7 @@ def automaton(word_first: Ints, blob: Bytes, at: Longs) -> dict[str, NDArray[np.
         roots, address(word_first), blob, at, child, label, word, plan[0], plan[1], plan[2], plan[3], plan[4]
     )
     places = [address(each) for each in (child, label, fall, word, report, start)]
-    _fall_back(Automaton(*places), roots, size, address(plan[3]), address(plan[4]), start)
+    _fall_back(Automaton(*places), roots, size, address(plan[3]), address(plan[4]))
     return {
         "child": child[: size + 1].copy(),
         "label": label[:size].copy(),
@@ -118,26 +120,6 @@ def _grow(
 
 
 @kernel
-def _fall_back(made: Automaton, roots: int, size: int, above: int, origin: int, start: Longs) -> None:
-    """Find where each node falls back to, from short ones to long ones."""
-    for node in range(size):
-        if node < roots:
-            for each in range(load_int(made.child, node), load_int(made.child, node + 1)):
-                byte = load_byte(made.label, each)
-                start[4 * node + (byte >> 6)] |= 1 << (byte & 63)
-        else:
-            found, shorter = -1, load_int(made.fall, load_int(above, node))
-            while shorter >= 0 and found < 0:
-                found = _below(made, shorter, load_byte(made.label, node))
-                shorter = load_int(made.fall, shorter)
-            store_int(made.fall, node, found if found >= 0 else load_int(origin, node))
-        if load_int(made.word, node) >= 0:
-            store_int(made.report, node, node)
-        elif load_int(made.fall, node) >= 0:
-            store_int(made.report, node, load_int(made.report, load_int(made.fall, node)))
-
-
-@kernel
 def _below(made: Automaton, node: int, byte: int) -> int:
     """The node's child by the byte, or -1."""
     low, end = load_int(made.child, node), load_int(made.child, node + 1)
@@ -151,6 +133,29 @@ def _below(made: Automaton, node: int, byte: int) -> int:
     return low if low < end and load_byte(made.label, low) == byte else -1
 
 
+@fresh
+@kernel
+def _fall_back(made: Automaton, roots: int, size: int, above: int, origin: int) -> None:
+    """Find where each node falls back to, from short ones to long ones."""
+    for node in range(size):
+        if node < roots:
+            for each in range(load_int(made.child, node), load_int(made.child, node + 1)):
+                byte = load_byte(made.label, each)
+                word = 4 * node + (byte >> 6)
+                store_long(made.start, word, load_long(made.start, word) | 1 << (byte & 63))
+        else:
+            found, shorter = -1, load_int(made.fall, load_int(above, node))
+            while shorter >= 0 and found < 0:
+                found = _below(made, shorter, load_byte(made.label, node))
+                shorter = load_int(made.fall, shorter)
+            store_int(made.fall, node, found if found >= 0 else load_int(origin, node))
+        if load_int(made.word, node) >= 0:
+            store_int(made.report, node, node)
+        elif load_int(made.fall, node) >= 0:
+            store_int(made.report, node, load_int(made.report, load_int(made.fall, node)))
+
+
+@fresh
 @kernel
 def find_words(
     made: Automaton,
