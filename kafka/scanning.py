@@ -45,7 +45,9 @@ class Cells:
 
     def __post_init__(self) -> None:
         # The kernels go by addresses: what is not as they take it to be would be read as something else.
-        assert (self.data.dtype, self.first.dtype, self.null.dtype) == (np.uint8, np.int64, np.bool_)
+        assert self.data.dtype == np.uint8
+        assert self.first.dtype == np.int64
+        assert self.null.dtype == np.bool_
         assert len(self.first) == len(self.null) + 1
         assert 0 <= self.first[0] <= self.first[-1] <= len(self.data)
 
