@@ -11,6 +11,7 @@ from branchline.ops.bench_build import build
 from branchline.ops.bench_cold import cold
 from branchline.ops.bench_delivery import delivery
 from branchline.ops.bench_match import match
+from branchline.ops.bench_pipeline import pipeline
 from branchline.ops.bench_recovery import recovery
 from branchline.ops.bench_tree import tree
 from branchline.ops.output import emit, table
@@ -81,5 +82,6 @@ bench.add_command(match)
 bench.add_command(build)
 bench.add_command(tree)
 bench.add_command(cold)
+bench.add_command(pipeline)
 bench.add_command(delivery)
 bench.add_command(recovery)
