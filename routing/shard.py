@@ -45,6 +45,10 @@ from branchline.routing.stored_table import StoredTable
 
 Control: TypeAlias = Request | Propose | Letter | Explain
 
+PATHS_KEPT = 50_000
+"""Paths that filters have named since they were last numbered anew. None is ever taken back by itself, and
+whoever subscribes and leaves again may name others every time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -198,6 +202,7 @@ class Shard:
         self._batches_from = job.methods.batches_from
         self._names = Names()
         self._paths = Paths()
+        self._paths_kept = PATHS_KEPT
         self._walker: Walker | None = None
         self._cluster = job.cluster
         methods = job.methods
@@ -376,6 +381,10 @@ class Shard:
     def _route_entering(self, events: EventBatch, outputs: Outputs, owed: Gathering) -> set[int]:
         """Route what enters at a broker as one batch, where that is worth it. Gives the indexes of that."""
         done: set[int] = set()
+        too_many = len(self._paths) > self._paths_kept
+        if too_many:
+            # Whatever hangs on their numbers sees that they are others, and is made again.
+            self._paths, self._walker = Paths(), None
         for name, indexes in events.entering_at().items():
             broker, entrance = self.brokers[name], self._entrances[name]
             few = self._batches_from is None or len(indexes) * len(broker.table) < self._batches_from
@@ -388,6 +397,8 @@ class Shard:
                 done.update(indexes)
                 done.difference_update(indexes[each] for each in scan.unrowed)
                 self._entered(name, indexes, scan, entered, outputs, owed)
+        if too_many:
+            self._paths_kept = max(PATHS_KEPT, 2 * len(self._paths))
         return done
 
     def _walk(self) -> Walker:

@@ -31,6 +31,8 @@ class Interests:
 
     def __init__(self, paths: Paths, stored: StoredPlaces | None = None) -> None:
         """Nobody's, or those of places that were stored."""
+        self.paths = paths
+        """Those that events must be scanned for."""
         self._stored = stored
         self._index = GrowingIndex(paths) if stored is None else GrowingIndex.opened(stored.index, paths)
         self._rows: dict[Filter, int] = {}

@@ -140,12 +140,12 @@ class Entrance:
         self, interests: list[Interests], scan: Scan, arrivals: Sequence[Arrival], walker: Walker | None
     ) -> Entered:
         """Where the events go that have rows. Changes nothing."""
-        while len(self._owners) < len(interests):
-            self._owners.append(_Owners(self._divider, self._names))
+        if [owners.interests for owners in self._owners] != interests:
+            self._owners = [_Owners(each, self._divider, self._names) for each in interests]
         events = len(arrivals)
         found = [
-            owners.sorted(part, each, *each.match(scan.scanned, events))
-            for part, (owners, each) in enumerate(zip(self._owners, interests, strict=True))
+            owners.sorted(part, *owners.interests.match(scan.scanned, events))
+            for part, owners in enumerate(self._owners)
         ]
         event, sort, number, code, part = (
             np.concatenate([each[column] for each in found]) for column in range(5)
@@ -213,7 +213,8 @@ class Entrance:
 class _Owners:
     """The sorts of the owners of one part's interests, by their codes."""
 
-    def __init__(self, divider: Divider, names: Names) -> None:
+    def __init__(self, interests: Interests, divider: Divider, names: Names) -> None:
+        self.interests = interests
         self._divider = divider
         self._names = names
         self._sort = np.zeros(0, np.int8)
@@ -221,18 +222,18 @@ class _Owners:
         """The subscriber's number, or the home's, which are numbered together."""
 
     def sorted(
-        self, part: int, interests: Interests, event: NDArray[np.int64], code: NDArray[np.int32]
+        self, part: int, event: NDArray[np.int64], code: NDArray[np.int32]
     ) -> tuple[NDArray[np.int64], NDArray[np.int8], NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
         """The pairs with the owners' sorts and numbers."""
-        if interests.codes > len(self._sort):
-            size = 2 * interests.codes
+        if self.interests.codes > len(self._sort):
+            size = 2 * self.interests.codes
             self._sort = np.concatenate([self._sort, np.zeros(size - len(self._sort), np.int8)])
             self._number = np.concatenate([self._number, np.zeros(size - len(self._number), np.int32)])
-        for each in interests.renewed():
+        for each in self.interests.renewed():
             self._sort[each] = _UNKNOWN
         unknown = np.unique(code[self._sort[code] == _UNKNOWN])
         for each in unknown.tolist():
-            self._sort[each], self._number[each] = self._look_up(interests.owner(each))
+            self._sort[each], self._number[each] = self._look_up(self.interests.owner(each))
         return event, self._sort[code], self._number[code], code, np.full(len(code), part)
 
     def _look_up(self, owner: Owner) -> tuple[int, int]:

@@ -136,7 +136,7 @@ class Places:
 
     def interests(self, paths: Paths) -> Interests:
         """Who is interested in the events of a batch, wherever the filters stand."""
-        if self._interests is None:
+        if self._interests is None or self._interests.paths is not paths:
             self._interests = Interests(paths, self._stored)
             for filter_, owners in self._owners.items():
                 for owner in owners:

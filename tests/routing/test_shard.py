@@ -696,6 +696,20 @@ def test_deliveries_are_those_of_the_plain_loop(
             assert outputs.forwarded == outputs.refused == outputs.released == []
 
 
+def test_paths_that_nobody_names_any_more_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Subscribing with other names every time costs nothing for ever, and everybody gets their events."""
+    monkeypatch.setattr("branchline.routing.shard.PATHS_KEPT", 10)
+    shard = shard_of(batches_from=0)
+    shard.handle(NOW_MS, [], [Request(Operation.SUBSCRIBE, "bob", "main", filter="x = 1")], NO_EVENTS)
+    for number in range(100):
+        asked = Request(Operation.SUBSCRIBE, "ann", "main", filter=f"n{number} = 1")
+        shard.handle(NOW_MS + number, [], [asked], NO_EVENTS)
+        both = batch([({"x": 1, f"n{number}": 1}, None), ({f"n{number - 1}": 1}, None)])
+        owed = shard.handle(NOW_MS + number, [], [], both).deliveries
+        assert [(each.event, each.subscriber) for each in owed] == [(0, "ann"), (0, "bob")]
+        assert len(shard._paths) < 25
+
+
 @given(any_script)
 def test_numbers_strictly_increase(script: list[Call]) -> None:
     """Every change that this home makes has a number above all before, but a renewal, which keeps its own."""
