@@ -129,9 +129,10 @@ def nested(levels: int) -> bytes:
 
 _CODES = ("d7ff", "d800", "DBFF", "dc00", "dFFf", "e000", "0000", "ffff", "d8", "d80g")
 EDGES = (
-    *(f'{{"a":"\\u{one}\\u{two}","\\u{one}":"\\u{two}x"}}'.encode() for one in _CODES for two in _CODES),
+    *(f'{{"a":"\\u{one}\\u{two}"}}'.encode() for one in _CODES for two in _CODES),
+    *(f'{{"\\u{code}":"a","z":"\\u{code}"}}'.encode() for code in _CODES),
     *(nested(EVENT_MAX_DEPTH - 1), nested(EVENT_MAX_DEPTH), nested(EVENT_MAX_DEPTH + 1)),
-    *(f'{{"a":{number},"b":[{number}]}}'.encode() for number in (*SPELLED, *BAD_NUMBERS, *NO_NUMBERS)),
+    *(f'{{"a":{number},"z":[{number}]}}'.encode() for number in (*SPELLED, *BAD_NUMBERS, *NO_NUMBERS)),
     *(
         f'{{"{"n" * length}":1}}'.encode()
         for length in (NAME_MAX_BYTES - 1, NAME_MAX_BYTES, NAME_MAX_BYTES + 1)
