@@ -23,10 +23,6 @@ with contextlib.suppress(ImportError):
     import branchline.streaming.operator
     import branchline.streaming.sink
     import branchline.streaming.trees  # noqa: F401
-    from branchline.streaming.warming import warm
-
-    # Compiled loops are loaded once, here, and are there in every worker.
-    warm()
 
 if __name__ == "__main__":
     manager()

@@ -2,7 +2,8 @@
 
 A kernel is compiled when it is first called, which takes seconds, or loaded from the cache of an earlier
 time. So a few events are routed through a shard of its own that has filters of all sorts. `branchline setup`
-does it once, for the cache; the process that Spark forks its workers from does it at its start, for all.
+does it once, for the cache. A worker loads them with its first batch of many events: doing so for all, in the
+process that they are forked from, would hold up the first batch of every job, which often has none.
 """
 
 import hashlib

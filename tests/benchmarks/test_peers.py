@@ -5,13 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.cases import CASES, Case, Done, verdicts
-from benchmarks.compare_match import compare, summary
-from benchmarks.jars import find_peer_jars
+from benchmarks.cases import CASES, Done, verdicts
+from benchmarks.compare_match import summary
 from benchmarks.rounds import take_turns
 from benchmarks.verdicts import Verdict
 from benchmarks.writing import CannotBeSaid, pattern, query, write_lines
-from branchline.kafka.home import Home
 from branchline.ops.matchers import Pass
 from branchline.ops.matching_workloads import MATCHING, Shape, draw_filters
 from branchline.routing.codes import Rejection
@@ -85,23 +83,6 @@ def test_every_target_has_a_verdict() -> None:
     assert not missed.met and met.met
     assert missed.line().startswith("MISSED") and missed.line().endswith("by a factor of 7.50")
     assert summary([missed, met]).startswith("1 of 2 targets met\nMISSED")
-
-
-@pytest.mark.slow
-def test_peers_match_what_we_match() -> None:
-    """Event-ruler, Lucene's monitor and both of our matchers find the same pairs, or there are no figures."""
-    jars = find_peer_jars(Home.default())
-    if jars is None:
-        pytest.skip("the peers' libraries were not fetched: make bench-match does")
-    case = Case(
-        *("contains", 100, ("access", "tree"), ("event-ruler", "lucene-monitor")),
-        events=100,
-        shape=Shape.NESTED,
-        slow_share=0.1,
-    )
-    done, rows = compare(case, jars, 1, 1, 0, 1, 1)
-    assert len({row["checksum"] for row in rows}) == 1 and rows[0]["matches"] > 0
-    assert done.us.keys() == {"access", "tree", "event-ruler", "lucene-monitor"}
 
 
 def test_lines_are_written_as_they_are(tmp_path: Path) -> None:
