@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from branchline.kafka.header_cells import pack_headers, unpack_headers
 from branchline.kafka.record import Place, Record
-from branchline.kafka.scanning import RecordColumns, cells
+
+if TYPE_CHECKING:  # compiled loops are imported when the first batch needs them
+    from branchline.kafka.scanning import RecordColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +45,10 @@ class EventColumns:
     def __len__(self) -> int:
         return len(self.topics)
 
-    def chosen(self, rows: Sequence[int]) -> RecordColumns:
+    def chosen(self, rows: Sequence[int]) -> "RecordColumns":
         """The contents of the records in these rows."""
+        from branchline.kafka.scanning import RecordColumns, cells
+
         return RecordColumns(
             cells([self.values[row] for row in rows]),
             cells([self.keys[row] for row in rows]),

@@ -8,7 +8,7 @@ so it is read again only if somebody looks at its content.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 from branchline.kafka import headers as bl
 from branchline.kafka.event_columns import EventColumns
@@ -17,11 +17,9 @@ from branchline.kafka.explaining import Asked
 from branchline.kafka.letters import decode_letter
 from branchline.kafka.messages import BadRequest, Tick, decode_control
 from branchline.kafka.record import Place, Record
-from branchline.kafka.scanning import Read, Scanner
 from branchline.kafka.speaking import spoken_by
 from branchline.kafka.topics import OWN_CONTROL, Topics, is_name
 from branchline.routing.codes import Code, Rejection
-from branchline.routing.compiled.paths import Paths
 from branchline.routing.control import Request
 from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.explaining import Explain
@@ -31,6 +29,10 @@ from branchline.routing.prefix.header import Header, decode
 from branchline.routing.prefix.updates import Snapshot, Update
 from branchline.routing.shard import Control, EventBatch
 from branchline.routing.values import JsonValue
+
+if TYPE_CHECKING:  # compiled loops are imported when the first batch needs them
+    from branchline.kafka.scanning import Read
+    from branchline.routing.compiled.paths import Paths
 
 
 @dataclass(slots=True)
@@ -122,7 +124,7 @@ class Intake:
     """Those that one of our own processes should have written, and did not."""
     bad_headers: list[tuple[Arrival, Rejection]] = field(default_factory=list)
     """Events that go on as if they entered here, because what came with them could not be read."""
-    scans: list[Read] = field(default_factory=list)
+    scans: "list[Read]" = field(default_factory=list)
     scanned: set[int] = field(default_factory=set)
     """The indexes of the events that were scanned."""
 
@@ -130,8 +132,10 @@ class Intake:
         """The events as columns."""
         return EventBatch(self.at, self.arrivals, self.entering, self.scan)
 
-    def scan(self, paths: Paths, indexes: Sequence[int]) -> Read:
+    def scan(self, paths: "Paths", indexes: Sequence[int]) -> "Read":
         """Scan entering events for these paths."""
+        from branchline.kafka.scanning import Scanner
+
         rows = [self.arrivals.rows[each] for each in indexes]
         found = Scanner(paths).scan(self.columns.chosen(rows))
         self.scans.append(found)

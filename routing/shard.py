@@ -17,19 +17,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice, zip_longest
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from branchline.routing.codes import Code, Rejection
-from branchline.routing.compiled.paths import Paths
-from branchline.routing.compiled.walking import Walker
 from branchline.routing.control import Ack, Change, Request, Status, Subscribed
 from branchline.routing.deliveries import Deliveries, Gathering, Names, no_deliveries
 from branchline.routing.limits import SUBSCRIPTIONS_PER_SUBSCRIBER
 from branchline.routing.overlay.broker import Broker
 from branchline.routing.overlay.dividing import Arrival, Copy, Routed
-from branchline.routing.overlay.entering import Chosen, Entered, Entrance, Scan, scan_attributes
 from branchline.routing.overlay.explaining import Explain, Explained, explain
 from branchline.routing.overlay.facts import OWN, Fact
 from branchline.routing.overlay.letters import Letter, Propose
@@ -42,6 +39,11 @@ from branchline.routing.prefix.updates import Snapshot, Update
 from branchline.routing.prefix.vocabulary import Fit
 from branchline.routing.removing import Remover
 from branchline.routing.stored_table import StoredTable
+
+if TYPE_CHECKING:  # compiled loops are imported when the first batch needs them
+    from branchline.routing.compiled.paths import Paths
+    from branchline.routing.compiled.walking import Walker
+    from branchline.routing.overlay.entering import Entered, Entrance, Scan
 
 Control: TypeAlias = Request | Propose | Letter | Explain
 
@@ -78,7 +80,7 @@ class EventBatch:
     arrivals: Sequence[Arrival] = ()
     entering: Mapping[str, Sequence[int]] | None = None
     """For each broker the indexes of the events that enter there, for all its subscribers."""
-    scan: Callable[[Paths, Sequence[int]], Scan] | None = None
+    scan: "Callable[[Paths, Sequence[int]], Scan] | None" = None
     """Scans the events at these indexes from their bytes."""
 
     def entering_at(self) -> Mapping[str, Sequence[int]]:
@@ -91,8 +93,10 @@ class EventBatch:
                 found.setdefault(name, []).append(index)
         return found
 
-    def scanned(self, paths: Paths, indexes: Sequence[int]) -> Scan:
+    def scanned(self, paths: "Paths", indexes: Sequence[int]) -> "Scan":
         """The events at these indexes, from their bytes or else from their attributes."""
+        from branchline.routing.overlay.entering import scan_attributes
+
         if self.scan is not None:
             return self.scan(paths, indexes)
         return scan_attributes(paths, [self.arrivals[each].content.attributes() for each in indexes])
@@ -201,7 +205,7 @@ class Shard:
         self._leads = index == 0
         self._batches_from = job.methods.batches_from
         self._names = Names()
-        self._paths = Paths()
+        self._paths: Paths | None = None
         self._paths_kept = PATHS_KEPT
         self._walker: Walker | None = None
         self._cluster = job.cluster
@@ -222,7 +226,6 @@ class Shard:
                 stored=None if table is None else StoredTable(table),
                 max_subscriptions=job.max_subscriptions,
             )
-            self._entrances[name] = Entrance(self.brokers[name].divider, self._names)
         self._speaker = Speaker(self.brokers, job.cluster)
         self._remover = Remover(self.brokers, self._speaker, job.remove_after_ms)
         if job.topology is not None:
@@ -380,17 +383,29 @@ class Shard:
 
     def _route_entering(self, events: EventBatch, outputs: Outputs, owed: Gathering) -> set[int]:
         """Route what enters at a broker as one batch, where that is worth it. Gives the indexes of that."""
+        least = self._batches_from
+        worth_it = {
+            name: indexes
+            for name, indexes in events.entering_at().items()
+            if least is not None and len(indexes) * len(self.brokers[name].table) >= least
+        }
+        if not worth_it:
+            return set()
+        from branchline.routing.compiled.paths import Paths
+        from branchline.routing.overlay.entering import Chosen, Entrance
+
         done: set[int] = set()
-        too_many = len(self._paths) > self._paths_kept
-        if too_many:
+        too_many = self._paths is not None and len(self._paths) > self._paths_kept
+        if self._paths is None or too_many:
             # Whatever hangs on their numbers sees that they are others, and is made again.
             self._paths, self._walker = Paths(), None
-        for name, indexes in events.entering_at().items():
-            broker, entrance = self.brokers[name], self._entrances[name]
-            few = self._batches_from is None or len(indexes) * len(broker.table) < self._batches_from
-            interests = None if few else entrance.interests(self._paths)
+        for name, indexes in worth_it.items():
+            entrance = self._entrances.get(name)
+            if entrance is None:
+                entrance = self._entrances[name] = Entrance(self.brokers[name].divider, self._names)
+            interests = entrance.interests(self._paths)
             if interests is not None:
-                walker = self._walk() if entrance.leads_on else None
+                walker = self._walk(self._paths) if entrance.leads_on else None
                 # Only now: all of these have added the paths that they ask about.
                 scan = events.scanned(self._paths, indexes)
                 entered = entrance.route(interests, scan, Chosen(events.arrivals, indexes), walker)
@@ -401,10 +416,12 @@ class Shard:
             self._paths_kept = max(PATHS_KEPT, 2 * len(self._paths))
         return done
 
-    def _walk(self) -> Walker:
+    def _walk(self, paths: "Paths") -> "Walker":
         """The Routing Tree as it is now, for whole batches."""
+        from branchline.routing.compiled.walking import Walker
+
         if self._walker is None:
-            self._walker = Walker(self.trees, self._paths)
+            self._walker = Walker(self.trees, paths)
         self._walker.catch_up()
         return self._walker
 
@@ -412,8 +429,8 @@ class Shard:
         self,
         name: str,
         indexes: Sequence[int],
-        scan: Scan,
-        entered: Entered,
+        scan: "Scan",
+        entered: "Entered",
         outputs: Outputs,
         owed: Gathering,
     ) -> None:

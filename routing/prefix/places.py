@@ -27,14 +27,17 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
-from branchline.routing.compiled.interests import Interests
-from branchline.routing.compiled.paths import Paths
 from branchline.routing.describing import describe_filter
 from branchline.routing.filters import Filter
 from branchline.routing.prefix.stored_places import Owner, PlacesRow, StoredPlaces
 from branchline.routing.prefix.tree import ALIVE
 from branchline.routing.prefix.vocabulary import Changes, Vocabulary, Where
+
+if TYPE_CHECKING:  # compiled loops are imported when the first batch needs them
+    from branchline.routing.compiled.interests import Interests
+    from branchline.routing.compiled.paths import Paths
 
 __all__ = ["Owner", "Places"]
 
@@ -134,8 +137,10 @@ class Places:
             self._stand(filter_, clocks[-1])
         self._forget(clocks[0])
 
-    def interests(self, paths: Paths) -> Interests:
+    def interests(self, paths: "Paths") -> "Interests":
         """Who is interested in the events of a batch, wherever the filters stand."""
+        from branchline.routing.compiled.interests import Interests
+
         if self._interests is None or self._interests.paths is not paths:
             self._interests = Interests(paths, self._stored)
             for filter_, owners in self._owners.items():

@@ -19,8 +19,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from branchline.routing.compiled.index import GrowingIndex
-from branchline.routing.compiled.paths import Paths
 from branchline.routing.control import Identity
 from branchline.routing.filters import Filter
 from branchline.routing.prefix.edges import ALIVE
@@ -127,6 +125,10 @@ _BLOBS = (*KEYED, "kins", "owners", "index")
 
 def _pack_index(keys: list[bytes], kins: Kins) -> bytes:
     """The filters, in the order of rows, as an index for batches."""
+    # Compiled loops are imported when they are needed.
+    from branchline.routing.compiled.index import GrowingIndex
+    from branchline.routing.compiled.paths import Paths
+
     known = read_kins(memoryview(kins.packed()))
     index = GrowingIndex(Paths())
     for row, key in enumerate(keys):
