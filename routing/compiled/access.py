@@ -21,14 +21,16 @@ from numpy.typing import NDArray
 from branchline.routing.compiled.blocks import SIDES, Blocks
 from branchline.routing.compiled.blocks import STORED as BLOCKS_STORED
 from branchline.routing.compiled.bounds import STORED as BOUNDS_STORED
-from branchline.routing.compiled.bounds import WORDS_STORED, Bounds, bounds_of, ranked, unranked
+from branchline.routing.compiled.bounds import WORDS_STORED, Bounds, bounds_of, ranked
 from branchline.routing.compiled.filing import ENTRY, Filing, filed
 from branchline.routing.compiled.filing import STORED as FILING_STORED
 from branchline.routing.compiled.gathering import Parts, gathered
-from branchline.routing.compiled.matching import ITEM, ITEMS_OF_CELL, Rows, Scratch, match_rows
+from branchline.routing.compiled.matching import match_rows
+from branchline.routing.compiled.meeting import ITEM, ITEMS_OF_CELL, LIKELY, Rows, Scratch
 from branchline.routing.compiled.memory import Ints, address
 from branchline.routing.compiled.paths import Paths
 from branchline.routing.compiled.ranking import Cells, rank
+from branchline.routing.compiled.regathering import unranked
 from branchline.routing.compiled.spans import Scanned
 from branchline.routing.compiled.texts import Longs
 from branchline.routing.filters import Filter
@@ -176,7 +178,8 @@ class AccessIndex:
         met = ITEMS_OF_CELL * (most + self.filing.default_count) + most_words
         items = np.empty(ITEM * (met + min(most * most, self.arrays["pair"].size)), np.int32)
         chosen = np.empty(2 * SIDES, np.int64)
-        scratch = Scratch(*map(address, (held, seen, marked, items, chosen)))
+        likely = np.empty(LIKELY + most, np.int64)
+        scratch = Scratch(*map(address, (held, seen, marked, likely, items, chosen)))
         out = np.empty(max(4 * events, 1024), np.int32)
         row = at = 0
         while True:

@@ -13,10 +13,8 @@ Numbers compare exactly. A number that is no double is kept as the nearest doubl
 among all numbers that are none: below zero if it is less than its double, above if more. Rounding keeps the
 order, so whatever is a double compares with the pair as with the number itself.
 
-Texts are found by a hash, and their bytes compared. A value stands at most PROBES places from where its
-hash says; a dimension with a value for which that cannot be is bisected instead, so whoever aims at the
-hash gains nothing. On a dimension where all constraints are points, a text that is not found has no rank:
-no constraint holds there.
+Texts are found by a hash (`hashing`), else by bisection. On a dimension where all constraints are points, a
+text that is not found has no rank: no constraint holds there.
 
 Cost: some 30 bytes for each value beside its text. Making sorts the values; nothing is done for each filter.
 """
@@ -28,13 +26,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from branchline.routing.compiled.freshness import fresh
 from branchline.routing.compiled.gathering import (
     BOOLEANS,
     DIRECT,
-    HIGH,
     KINDS,
-    LOW,
     NUMBERS,
     TEXTS,
     WORDS,
@@ -42,27 +37,22 @@ from branchline.routing.compiled.gathering import (
     family,
     nearest,
 )
-from branchline.routing.compiled.kernels import kernel
-from branchline.routing.compiled.memory import Bytes, Ints, address, load_int, load_long, store_long
+from branchline.routing.compiled.hashing import hashed
+from branchline.routing.compiled.memory import Ints, address
+from branchline.routing.compiled.ordering import (
+    POINTS,
+    RANGES,
+    find_ranges,
+    note_used,
+    numbers_in_order,
+    ordered,
+    texts_in_order,
+)
 from branchline.routing.compiled.paths import Paths
-from branchline.routing.compiled.texts import Longs, hash_of, heads_of, packed, sorted_texts, word_of
+from branchline.routing.compiled.texts import Longs, heads_of
 from branchline.routing.compiled.words import Automaton, automaton
 from branchline.routing.dimensions import Axis
 from branchline.routing.prefix.siblings import Kin
-
-POINTS, RANGES = 1, 2
-"""What a dimension has: values that something must equal, and ranges that gaps matter for."""
-
-PROBES = 16
-"""How far from its place a value may stand in the table of hashes; at half full, one in thousands is further
-than a few."""
-
-LONG_TEXT = 0xFFFF
-"""From so many bytes on a text's length is not kept beside its hash."""
-
-_SEEDS = 4
-_MIX = -7046029254386353131
-_LOW_63 = (1 << 63) - 1
 
 
 class Marks(NamedTuple):
@@ -99,6 +89,8 @@ class Marks(NamedTuple):
     """How many kin are dimensions; the others are words."""
     words: int
     """The first cell that is a word."""
+    wide: int
+    """How many numbers are no doubles."""
 
 
 STEP = 8
@@ -229,57 +221,11 @@ def bounds_of(
         "places": arrays["slots"].size // 2,
         "ranked": sum(each != WORDS for each in families),
         "words": words,
+        "wide": len(wide),
     }
     marks = Marks(*(facts[name] if name in facts else address(arrays[name]) for name in Marks._fields))
     found = Automaton(*(address(arrays[name]) for name in Automaton._fields))
     return Bounds(kins, arrays, marks, found, wide)
-
-
-def unranked(bounds: Bounds, first: Ints, checks: Ints, kept: NDArray[np.bool_]) -> Parts:
-    """Filters in ranks, flattened again: those that are kept, and the values of all."""
-    marks = bounds.marks
-    dimensions = bounds.dimensions
-    counts = np.diff(first)
-    chosen = np.repeat(kept, counts)
-    slot, low, high = checks[chosen].T
-    is_word = slot >= dimensions
-    word_kin = (
-        np.searchsorted(bounds.value_first[dimensions:], slot - dimensions + marks.words, side="right") - 1
-    )
-    kin = np.where(is_word, dimensions + word_kin, slot).astype(np.int32)
-    begin = bounds.value_first[kin]
-    families = np.array([family(each) for each in bounds.kins], np.int32)[kin]
-    # Codes number the values of each family from 0 on.
-    base = np.array([0, marks.numbers, marks.texts, marks.texts])[families]
-    is_direct = families == DIRECT
-    base = np.where(is_direct, begin, base)
-    lower = np.where(low <= is_direct, LOW, 2 * (begin - base + ((low - 1) >> 1)) + ((low & 1) == 0))
-    top = 2 * (bounds.value_first[kin + 1] - begin) - is_direct
-    upper = np.where(high >= top, HIGH, 2 * (begin - base + (high >> 1)) + (high & 1))
-    upper = np.where(is_word, 2 * (slot - dimensions + marks.words - marks.texts), upper)
-    lower = np.where(is_word, LOW, lower)
-    text_kins = np.repeat(np.arange(len(bounds.kins)), np.diff(bounds.value_first)).astype(np.int32)
-    near = bounds.arrays["near"].astype(np.int64)
-    fine = bounds.arrays["fine"]
-    wide = {
-        int(place): bounds.wide[
-            fine[place] // 2 - 1 if fine[place] > 0 else fine[place] // 2 + len(bounds.wide)
-        ]
-        for place in np.flatnonzero(fine)
-    }
-    return Parts(
-        list(bounds.kins),
-        text_kins[marks.numbers : marks.texts],
-        (near ^ ((near >> 63) & _LOW_63)).view(np.float64),
-        wide,
-        text_kins[marks.texts :],
-        bounds.arrays["at"],
-        bounds.arrays["blob"],
-        np.concatenate([[0], np.cumsum(counts[kept])]),
-        kin,
-        lower.astype(np.int32),
-        upper.astype(np.int32),
-    )
 
 
 class Ranked(NamedTuple):
@@ -293,12 +239,6 @@ class Ranked(NamedTuple):
     """The range is inclusive at both ends; of a word it is 1 to 1."""
 
 
-def ordered(doubles: NDArray[np.float64]) -> Longs:
-    """Doubles as whole numbers in the same order."""
-    bits = doubles.view(np.int64)
-    return bits ^ ((bits >> 63) & _LOW_63)
-
-
 def ranked(parts: Parts, paths: Paths) -> Ranked:
     """The filters in ranks of their own values; values that no filter names are left out."""
     wanted = np.unique(parts.kin).tolist()
@@ -309,15 +249,15 @@ def ranked(parts: Parts, paths: Paths) -> Ranked:
     families = np.array([family(kin) for kin in kins], np.int32)
     kin = renumbered[parts.kin]
     of_numbers, of_texts = np.zeros(parts.near.size, np.uint8), np.zeros(parts.text_kin.size, np.uint8)
-    _use(kin, parts.low, parts.high, families, of_numbers, of_texts)
+    note_used(kin, parts.low, parts.high, families, of_numbers, of_texts)
 
     counts = np.zeros(len(kins), np.int64)
     for place in np.flatnonzero(families == DIRECT).tolist():
         counts[place] = KINDS if kins[place][1] is Axis.PRESENCE else BOOLEANS
     numbers = int(counts.sum())
-    number_cell, near, fine, wide = _numbers(parts, renumbered, of_numbers, counts)
+    number_cell, near, fine, wide = numbers_in_order(parts, renumbered, of_numbers, counts)
     texts = numbers + near.size
-    text_cell, blob, at = _texts(parts, renumbered, of_texts, counts)
+    text_cell, blob, at = texts_in_order(parts, renumbered, of_texts, counts)
     value_first = np.zeros(len(kins) + 1, np.int32)
     np.cumsum(counts, out=value_first[1:])
     dimensions = int((families != WORDS).sum())
@@ -329,7 +269,7 @@ def ranked(parts: Parts, paths: Paths) -> Ranked:
     lengths = np.append(np.diff(at), 1)
     textual = np.flatnonzero(families >= TEXTS)
     lowest[textual] = (lengths[value_first[textual] - texts] == 0) & (counts[textual] > 0)
-    _ranges(
+    find_ranges(
         kin,
         parts.low,
         parts.high,
@@ -347,7 +287,9 @@ def ranked(parts: Parts, paths: Paths) -> Ranked:
     longest = np.zeros(len(kins), np.int32)
     if textual.size:
         longest[textual] = np.maximum.reduceat(lengths, value_first[textual] - texts)
-    has, seed, slots = _hashed(has, families, value_first, texts, blob, at)
+    kins_of_points = np.flatnonzero((families == TEXTS) & (has & POINTS > 0))
+    seed, slots, homeless = hashed(kins_of_points, value_first, texts, blob, at)
+    has[homeless] |= RANGES
     arrays: dict[str, NDArray[Any]] = {
         "value_first": value_first,
         "has": has,
@@ -363,190 +305,3 @@ def ranked(parts: Parts, paths: Paths) -> Ranked:
     }
     found = bounds_of(kins, arrays, seed, wide, paths)
     return Ranked(found, parts.first.astype(np.int32), slot, low, high)
-
-
-def _numbers(
-    parts: Parts, renumbered: Ints, used: NDArray[np.uint8], counts: Longs
-) -> tuple[Ints, NDArray[np.float64], Ints, tuple[int, ...]]:
-    """For each number its place in order, and the numbers in order; how many of each kin is noted."""
-    chosen = np.flatnonzero(used)
-    wide = tuple(sorted({value for number, value in parts.wide.items() if used[number]}))
-    places = {value: place for place, value in enumerate(wide)}
-    fine = np.zeros(parts.near.size, np.int32)
-    for number, value in parts.wide.items():
-        if used[number]:
-            place = places[value]
-            # Not as numpy compares them: that would round the whole number first.
-            is_above = value > float(parts.near[number])
-            fine[number] = 2 * (place + 1) if is_above else 2 * (place - len(wide))
-    kin, near, fine = renumbered[parts.number_kin[chosen]], parts.near[chosen], fine[chosen]
-    order = np.lexsort((fine, near, kin))
-    kin, near, fine = kin[order], near[order], fine[order]
-    is_new = np.ones(kin.size, np.bool_)
-    is_new[1:] = (kin[1:] != kin[:-1]) | (near[1:] != near[:-1]) | (fine[1:] != fine[:-1])
-    cell = np.zeros(parts.near.size, np.int32)
-    cell[chosen[order]] = np.cumsum(is_new) - 1
-    counts += np.bincount(kin[is_new], minlength=counts.size)
-    return cell, near[is_new], fine[is_new], wide
-
-
-def _texts(
-    parts: Parts, renumbered: Ints, used: NDArray[np.uint8], counts: Longs
-) -> tuple[Ints, Bytes, Longs]:
-    """For each text its place in order, and the texts in order; how many of each kin is noted."""
-    chosen = np.flatnonzero(used).astype(np.int32)
-    kin = renumbered[parts.text_kin[chosen]]
-    blob, at = packed(parts.blob, parts.at, chosen)
-    order, is_new = sorted_texts(kin, blob, at)
-    cell = np.zeros(parts.text_kin.size, np.int32)
-    cell[chosen[order]] = np.cumsum(is_new) - 1
-    counts += np.bincount(kin[order][is_new], minlength=counts.size)
-    return cell, *packed(blob, at, order[is_new])
-
-
-class _Table(NamedTuple):
-    """The texts, and the table of their hashes that is being made, by addresses."""
-
-    value_first: int
-    texts: int
-    at: int
-    blob: int
-    limit: int
-    seed: int
-    places: int
-    slots: int
-
-
-def _hashed(
-    has: NDArray[np.uint8], families: Ints, value_first: Ints, texts: int, blob: Bytes, at: Longs
-) -> tuple[NDArray[np.uint8], int, Longs]:
-    """The table of hashes with the seed that suits it best; what finds no place in it is to be bisected."""
-    kins = np.flatnonzero((families == TEXTS) & (has & POINTS > 0))
-    count = int(np.diff(value_first)[kins].sum())
-    places = 1 << max(2 * count - 1, 1).bit_length()
-    best: tuple[int, int, Longs, NDArray[np.uint8]] | None = None
-    for seed in range(_SEEDS):
-        slots, homeless = np.zeros(2 * places, np.int64), np.zeros(has.size, np.uint8)
-        table = _Table(
-            address(value_first),
-            texts,
-            address(at),
-            address(blob),
-            address(blob) + blob.size,
-            seed,
-            places,
-            address(slots),
-        )
-        for kin in kins.tolist():
-            homeless[kin] = not _place(table, kin)
-        if best is None or homeless.sum() < best[0]:
-            best = int(homeless.sum()), seed, slots, homeless
-        if not best[0]:
-            break
-    assert best is not None
-    return has | np.where(best[3], RANGES, 0).astype(np.uint8), best[1], best[2]
-
-
-@kernel
-def _use(
-    kin: Ints,
-    lows: Ints,
-    highs: Ints,
-    families: Ints,
-    of_numbers: NDArray[np.uint8],
-    of_texts: NDArray[np.uint8],
-) -> None:
-    """Note which numbers and which texts some constraint names."""
-    for place in range(kin.size):
-        mine = families[kin[place]]
-        if mine == DIRECT:
-            continue
-        low, high = lows[place], highs[place]
-        if mine == NUMBERS:
-            if low >= 0:
-                of_numbers[low >> 1] = 1
-            if high >= 0:
-                of_numbers[high >> 1] = 1
-        else:
-            if low >= 0:
-                of_texts[low >> 1] = 1
-            if high >= 0:
-                of_texts[high >> 1] = 1
-
-
-@kernel
-def _ranges(
-    kin: Ints,
-    lows: Ints,
-    highs: Ints,
-    families: Ints,
-    value_first: Ints,
-    number_cell: Ints,
-    text_cell: Ints,
-    lowest: Ints,
-    dimensions: int,
-    slot: Ints,
-    low: Ints,
-    high: Ints,
-    has: NDArray[np.uint8],
-) -> None:
-    """Find each constraint's slot and ranks, and note what each kin has."""
-    for place in range(kin.size):
-        mine = kin[place]
-        what = families[mine]
-        first, end = value_first[mine], value_first[mine + 1]
-        lower, upper = lows[place], highs[place]
-        if what == WORDS:
-            slot[place] = dimensions + text_cell[upper >> 1] - value_first[dimensions]
-            low[place] = high[place] = 1
-            continue
-        slot[place] = mine
-        low[place] = lowest[mine]
-        if what == DIRECT:
-            # These have a next one: after one is before the next, and no rank is a gap.
-            high[place] = 2 * (end - first) - 1
-            if lower >= 0:
-                low[place] = 2 * ((lower >> 1) + (lower & 1)) + 1
-            if upper >= 0:
-                high[place] = 2 * ((upper >> 1) + (upper & 1)) - 1
-        else:
-            high[place] = 2 * (end - first)
-            if lower >= 0:
-                cell = number_cell[lower >> 1] if what == NUMBERS else text_cell[lower >> 1]
-                low[place] = 2 * (cell - first) + 1 + (lower & 1)
-            if upper >= 0:
-                cell = number_cell[upper >> 1] if what == NUMBERS else text_cell[upper >> 1]
-                high[place] = 2 * (cell - first) + (upper & 1)
-        has[mine] |= POINTS if low[place] == high[place] and low[place] & 1 else RANGES
-
-
-@kernel
-def hashed_text(place: int, length: int, limit: int, seed: int, kin: int) -> int:
-    """The hash of a text of the kin: its lowest bits say where it belongs, its highest are kept with it."""
-    mixed = (hash_of(place, length, limit, seed) + kin) * _MIX
-    return mixed ^ (mixed >> 32)
-
-
-@kernel
-def tag_of(mixed: int, length: int) -> int:
-    """What is kept of the hash and the length of a text, above the 32 bits of its cell."""
-    return ((mixed >> 48) << 48) | (min(length, LONG_TEXT) << 32)
-
-
-@fresh
-@kernel
-def _place(table: _Table, kin: int) -> bool:
-    """Put the texts of the kin into the table of hashes; whether all found a place."""
-    for cell in range(load_int(table.value_first, kin), load_int(table.value_first, kin + 1)):
-        start = load_long(table.at, cell - table.texts)
-        length = load_long(table.at, cell - table.texts + 1) - start
-        mixed = hashed_text(table.blob + start, length, table.limit, table.seed, kin)
-        place, left = mixed & (table.places - 1), PROBES
-        while left and load_long(table.slots, 2 * place + 1):
-            place = (place + 1) & (table.places - 1)
-            left -= 1
-        if not left:
-            return False
-        store_long(table.slots, 2 * place, word_of(table.blob + start, length, table.limit))
-        store_long(table.slots, 2 * place + 1, tag_of(mixed, length) | (cell + 1))
-    return True

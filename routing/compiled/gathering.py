@@ -13,7 +13,7 @@ Cost: about a microsecond for each constraint.
 
 import math
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -108,7 +108,9 @@ class Parts:
 class Gathering:
     """Filters, flattened as they are added."""
 
-    def __init__(self) -> None:
+    def __init__(self, open_path: Callable[[Path], object] | None = None) -> None:
+        self._open_path = open_path
+        """What is told of paths that come for the first time."""
         self._kins: list[Kin] = []
         self._of_path: dict[Path, list[tuple[dict[Any, int], int] | None]] = {}
         """For each path, by axis, then by axis for words: the codes of its values, and the number of the
@@ -119,6 +121,8 @@ class Gathering:
         self._text_kin, self._at, self._blob = array("i"), array("q", [0]), bytearray()
         self._first = array("q", [0])
         self._kin, self._low, self._high = array("i"), array("i"), array("i")
+        columns = (self._kin, self._low, self._high, self._first)
+        self._puts: tuple[Callable[[int], None], ...] = tuple(column.append for column in columns)
 
     def __len__(self) -> int:
         return len(self._first) - 1
@@ -131,16 +135,17 @@ class Gathering:
         """Append the filters."""
         # This is done for each of millions of constraints: what can be looked up once, is.
         of_path = self._of_path
-        put_kin, put_low, put_high, put_first = (
-            each.append for each in (self._kin, self._low, self._high, self._first)
-        )
+        put_kin, put_low, put_high, put_first = self._puts
         end = self._first[-1]
         for filter_ in filters:
             constraints: Any = filter_  # a word is told from an interval below
             for path, axis, what in constraints:
-                kins = of_path.get(path)
-                if kins is None:
+                try:
+                    kins = of_path[path]
+                except KeyError:
                     kins = of_path[path] = [None] * (2 * _AXES)
+                    if self._open_path is not None:
+                        self._open_path(path)
                 if type(what) is str:
                     codes, kin = kins[axis + _AXES] or self._open(path, axis, True)
                     code = codes.get(what)

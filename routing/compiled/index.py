@@ -17,17 +17,26 @@ came since; matching that of each tier, of which there are few.
 
 from array import array
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from branchline.routing.compiled.access import AccessIndex, Hits
+from branchline.routing.compiled.freshness import fresh
 from branchline.routing.compiled.gathering import Gathering, Parts, laid_together
 from branchline.routing.compiled.kernels import kernel
-from branchline.routing.compiled.memory import Ints
+from branchline.routing.compiled.memory import (
+    Ints,
+    address,
+    load_byte,
+    load_int,
+    load_long,
+    store_int,
+    store_long,
+)
 from branchline.routing.compiled.paths import Paths
 from branchline.routing.compiled.spans import Scanned
-from branchline.routing.compiled.texts import Longs
 from branchline.routing.filters import Filter
 from branchline.routing.prefix.layout import Facts, Kind, read, write
 
@@ -51,6 +60,16 @@ class _Tier:
     """For each filter of the index its row; -1 if it is gone."""
 
 
+class _Found(NamedTuple):
+    """What was found in a tier, by addresses."""
+
+    events: int
+    first: int
+    row: int
+    rows: int
+    alive: int
+
+
 class GrowingIndex:
     """Filters by row, which can be added and removed."""
 
@@ -58,9 +77,9 @@ class GrowingIndex:
         self._paths = paths
         self._tiers: list[_Tier] = []
         """The main tier first, then the others, each smaller than the one before."""
-        self._new = Gathering()
+        self._new = Gathering(paths.add)
         self._new_rows = array("i")
-        self._alive = np.zeros(1024, np.uint8)
+        self._alive = bytearray()
         self._count = 0
         self._next = 0
         self._free: list[int] = []
@@ -74,16 +93,13 @@ class GrowingIndex:
 
     def add(self, filter_: Filter) -> int:
         """The row that the filter has from now on."""
-        for constraint in filter_:
-            self._paths.add(constraint[0])
         self._new.add(filter_)
         if self._free:
             row = self._free.pop()
         else:
             row = self._next
             self._next += 1
-            if row >= self._alive.size:
-                self._alive = np.concatenate([self._alive, np.zeros_like(self._alive)])
+            self._alive.append(0)
         self._alive[row] = 1
         self._new_rows.append(row)
         self._count += 1
@@ -102,9 +118,9 @@ class GrowingIndex:
     def _release(self) -> None:
         """Take the dead rows out of all tables, so that they can be given again."""
         for tier in self._tiers:
-            tier.rows[(tier.rows >= 0) & (self._alive[tier.rows] == 0)] = -1
+            tier.rows[~self._is_alive(tier.rows)] = -1
         new = np.array(self._new_rows, np.int32)
-        new[(new >= 0) & (self._alive[new] == 0)] = -1
+        new[~self._is_alive(new)] = -1
         self._new_rows = array("i", new.tobytes())
         self._free += reversed(self._dead)
         self._dead.clear()
@@ -113,21 +129,19 @@ class GrowingIndex:
         """The rows of the filters that some row of each event satisfies."""
         self._settle()
         found = [tier.index.match(scanned, events) for tier in self._tiers]
-        late = sum(each.late for each in found)
-        if not found:
-            return Hits(np.zeros(events + 1, np.int64), np.empty(0, np.int32))
-        made = []
-        for tier, hits in zip(self._tiers, found, strict=True):
-            first, row = np.zeros(events + 1, np.int64), np.empty(hits.row.size, np.int32)
-            count = _living(hits.first, hits.row, tier.rows, self._alive, first, row)
-            made.append((first, row[:count]))
-        if len(made) == 1:
-            return Hits(*made[0], late)
-        first = np.sum([each for each, _ in made], axis=0)
+        first = np.zeros(events + 1, np.int64)
+        alive = np.frombuffer(self._alive, np.uint8)
+        tiers = [
+            _Found(events, address(hits.first), address(hits.row), address(tier.rows), address(alive))
+            for tier, hits in zip(self._tiers, found, strict=True)
+        ]
+        for each in tiers:
+            _count_living(each, address(first) + first.itemsize)
+        np.cumsum(first, out=first)
         row, to = np.empty(int(first[-1]), np.int32), first[:-1].copy()
-        for its_first, its_row in made:
-            _spread(its_first, its_row, to, row)
-        return Hits(first, row, late)
+        for each in tiers:
+            _put_living(each, address(to), address(row))
+        return Hits(first, row, sum(hits.late for hits in found))
 
     def _settle(self) -> None:
         """File what was added, and merge what is due."""
@@ -136,7 +150,7 @@ class GrowingIndex:
         if not len(self._new) and self._removed <= most:
             return
         new = _Waiting(self._new.parts(), np.array(self._new_rows, np.int32))
-        self._new, self._new_rows = Gathering(), array("i")
+        self._new, self._new_rows = Gathering(self._paths.add), array("i")
         waiting = [new.kept(self._is_alive(new.rows))]
         size = waiting[0].rows.size
         beside = sum(len(tier.index) for tier in self._tiers[1:]) + size
@@ -156,12 +170,13 @@ class GrowingIndex:
         self._tiers.append(_Tier(AccessIndex.built(parts, self._paths), rows))
 
     def _is_alive(self, rows: Ints) -> NDArray[np.bool_]:
-        is_alive: NDArray[np.bool_] = (rows >= 0) & (self._alive[rows] != 0)
+        alive = np.frombuffer(self._alive, np.bool_)
+        is_alive: NDArray[np.bool_] = (rows >= 0) & alive[rows] if alive.size else rows >= 0
         return is_alive
 
     @property
     def nbytes(self) -> int:
-        return self._alive.nbytes + sum(tier.index.nbytes + tier.rows.nbytes for tier in self._tiers)
+        return len(self._alive) + sum(tier.index.nbytes + tier.rows.nbytes for tier in self._tiers)
 
     def describe(self) -> str:
         """How many filters there are, and the tiers."""
@@ -185,7 +200,7 @@ class GrowingIndex:
             "tier_at": array("q", tier_at),
             "rows": b"".join(tier.rows.tobytes() for tier in self._tiers),
             "row_at": array("q", row_at),
-            "alive": self._alive.tobytes(),
+            "alive": bytes(self._alive),
             "free": array("i", self._free),
             "dead": array("i", self._dead),
             "counts": array("q", [self._count, self._next, self._removed]),
@@ -203,7 +218,7 @@ class GrowingIndex:
             first, last = found["row_at"][place], found["row_at"][place + 1]
             index = AccessIndex.opened(found["tiers"][start:end], paths)
             made._tiers.append(_Tier(index, rows[first:last].copy()))
-        made._alive = np.frombuffer(found["alive"], np.uint8).copy()
+        made._alive = bytearray(found["alive"])
         made._free, made._dead = list(found["free"]), list(found["dead"])
         made._count, made._next, made._removed = found["counts"]
         return made
@@ -221,23 +236,30 @@ class _Waiting:
 
 
 @kernel
-def _living(first: Longs, row: Ints, rows: Ints, alive: NDArray[np.uint8], to: Longs, out: Ints) -> int:
-    """Hits of a tier as rows, without those that are dead; how many."""
-    count = 0
-    for event in range(first.size - 1):
-        for place in range(first[event], first[event + 1]):
-            found = rows[row[place]]
-            if found >= 0 and alive[found]:
-                out[count] = found
-                count += 1
-        to[event + 1] = count
-    return count
+def _is_living(found: _Found, place: int) -> bool:
+    row = load_int(found.rows, load_int(found.row, place))
+    return row >= 0 and load_byte(found.alive, row) != 0
 
 
+@fresh
 @kernel
-def _spread(first: Longs, row: Ints, to: Longs, out: Ints) -> None:
-    """Put hits behind those that are there already, event by event."""
-    for event in range(first.size - 1):
-        for place in range(first[event], first[event + 1]):
-            out[to[event]] = row[place]
-            to[event] += 1
+def _count_living(found: _Found, counts: int) -> None:
+    """Add for each event the hits of a tier that are not dead."""
+    for event in range(found.events):
+        count = load_long(counts, event)
+        for place in range(load_long(found.first, event), load_long(found.first, event + 1)):
+            count += _is_living(found, place)
+        store_long(counts, event, count)
+
+
+@fresh
+@kernel
+def _put_living(found: _Found, to: int, out: int) -> None:
+    """Put the rows of a tier's hits that are not dead behind those that are there already, event by event."""
+    for event in range(found.events):
+        at = load_long(to, event)
+        for place in range(load_long(found.first, event), load_long(found.first, event + 1)):
+            if _is_living(found, place):
+                store_int(out, at, load_int(found.rows, load_int(found.row, place)))
+                at += 1
+        store_long(to, event, at)

@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from indexed import POOLS, some_filters
 
-from branchline.routing.compiled import bounds as module
-from branchline.routing.compiled.bounds import ranked, unranked
+from branchline.routing.compiled import hashing
+from branchline.routing.compiled.bounds import ranked
 from branchline.routing.compiled.gathering import gathered, key_of, laid_together, late_key
 from branchline.routing.compiled.paths import Paths
-from branchline.routing.compiled.ranking import NOWHERE, rank
+from branchline.routing.compiled.ranking import rank
 from branchline.routing.compiled.reading import rows_of
+from branchline.routing.compiled.regathering import unranked
 from branchline.routing.dimensions import Axis, text_position
 from branchline.routing.filters import Filter, Range
 from branchline.routing.intervals import HIGHEST, Interval, after, before, text_point
@@ -85,7 +86,7 @@ def test_hashes_that_all_fall_on_one_place(monkeypatch: pytest.MonkeyPatch) -> N
     """Where values find no place in the table of hashes, they are found by bisection."""
     texts = [f"value{place}" for place in range(200)]
     filters: list[Filter] = [(Range(A, Axis.TEXT, text_point(text)),) for text in texts]
-    monkeypatch.setattr(module, "_place", lambda table, kin: False)
+    monkeypatch.setattr(hashing, "_place", lambda table, kin: False)
     paths = Paths()
     found = ranked(gathered(filters), paths)
     cells = rank(found.bounds, rows_of(paths, [{"a": text} for text in texts]).scanned)
@@ -96,9 +97,8 @@ def test_a_text_that_nothing_names_has_no_rank_among_points() -> None:
     """On a dimension of points only; where there are ranges, its gap is its rank."""
     paths = Paths()
     points: list[Filter] = [(Range(A, Axis.TEXT, text_point(text)),) for text in ("a", "c")]
-    scanned = rows_of(paths, [{"a": "b"}]).scanned
-    assert rank(ranked(gathered(points), paths).bounds, rows_of(paths, [{"a": "b"}]).scanned).rank.size == 0
+    bounds = ranked(gathered(points), paths).bounds
+    assert rank(bounds, rows_of(paths, [{"a": "b"}]).scanned).rank.size == 0
     ranges: Filter = (Range(A, Axis.TEXT, Interval(after("a"), HIGHEST)),)
     scanned = rows_of(paths, [{"a": "b"}]).scanned
     assert rank(ranked(gathered([*points, ranges]), paths).bounds, scanned).rank.tolist() == [2]
-    assert NOWHERE < 0
