@@ -6,10 +6,10 @@ oracle.
 
 import os
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 
 from observing import Observer
@@ -93,10 +93,23 @@ def has_told_everything(site: Site) -> bool:
     return read == end and not any(part["difference"] for part in said["parts"])
 
 
-def come_and_go(observer: Observer, size: Size, draw: random.Random, wanted: dict[Identity, str]) -> None:
-    """Publish all events, here and there, while one subscription in twenty events changes or ends."""
+def come_and_go(
+    observer: Observer,
+    size: Size,
+    draw: random.Random,
+    wanted: dict[Identity, str],
+    enough: Callable[[], bool],
+) -> int:
+    """Publish here and there, while one subscription in twenty events changes or ends; how many events.
+
+    All that the size says, and then, for as long as it is not enough, a tenth as many again each time.
+    """
     churn = list(wanted)
-    for number in range(size.events):
+    for number in count():
+        if number >= size.events and number % (size.events // 10) == 0:
+            observer.settle()
+            if enough() or number == 3 * size.events:
+                return number
         observer.publish(draw.choice(size.brokers), a_key(draw), an_event(draw))
         if number % 20 == 0:
             identity = draw.choice(churn)
@@ -107,6 +120,7 @@ def come_and_go(observer: Observer, size: Size, draw: random.Random, wanted: dic
         if number % 100 == 99:
             observer.site.flush()
             observer.hear()
+    raise AssertionError("unreachable: the count has no end")
 
 
 def copies(site: Site, since: dict[tuple[str, int], int] | None = None) -> list[tuple[Record, Header]]:

@@ -34,7 +34,7 @@ class Interests:
         self.paths = paths
         """Those that events must be scanned for."""
         self._stored = stored
-        self._index = GrowingIndex(paths) if stored is None else GrowingIndex.opened(stored.index, paths)
+        self._index = GrowingIndex(paths) if stored is None else _opened(stored, paths)
         self._rows: dict[Filter, int] = {}
         self._owners: dict[int, Mapping[Owner, int]] = {}
         """Of each row that was not stored, the owners: the places' own counter, which changes."""
@@ -145,3 +145,13 @@ class Interests:
             longer = np.full(max(1024, 2 * row), _SEVERAL, np.int32)
             longer[: len(self._one)] = self._one
             self._one = longer
+
+
+def _opened(stored: StoredPlaces, paths: Paths) -> GrowingIndex:
+    """The index of all that were stored, by row."""
+    if len(stored.index):
+        return GrowingIndex.opened(stored.index, paths)
+    index = GrowingIndex(paths)
+    for row in range(len(stored)):
+        index.add(stored.filter(row))
+    return index

@@ -67,6 +67,9 @@ _SECTIONS = (
     "index",
 )
 
+INDEXED_FROM = 500
+"""So many filters are stored with an index: of fewer it is made while its loops would be loaded."""
+
 _STILL = -1
 """Stands for `ALIVE`, which would need eight bytes."""
 _HOME, _SUBSCRIPTION = b"\0", b"\1"
@@ -124,7 +127,9 @@ _BLOBS = (*KEYED, "kins", "owners", "index")
 
 
 def _pack_index(keys: list[bytes], kins: Kins) -> bytes:
-    """The filters, in the order of rows, as an index for batches."""
+    """The filters, in the order of rows, as an index for batches; nothing if they are few."""
+    if len(keys) < INDEXED_FROM:
+        return b""
     # Compiled loops are imported when they are needed.
     from branchline.routing.compiled.index import GrowingIndex
     from branchline.routing.compiled.paths import Paths
@@ -158,7 +163,7 @@ class StoredPlaces:
 
     @property
     def index(self) -> memoryview:
-        """The filters for whole batches, in the order of rows."""
+        """The filters for whole batches, in the order of rows; nothing if they were few."""
         return self._section["index"]
 
     def taken(self) -> Collection[int]:
