@@ -19,9 +19,11 @@ START_TIMEOUT_S = 20.0
 
 RETRY_S = 0.05
 
-_NO_LEADER_YET = {
+NO_LEADER_YET = {
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.FENCED_LEADER_EPOCH,
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError._UNKNOWN_PARTITION,
 }
@@ -89,7 +91,7 @@ def bounds(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
             return consumer.get_watermark_offsets(place, timeout=START_TIMEOUT_S)
         except KafkaException as error:
             # A topic that was made just now may have no leader yet.
-            if error.args[0].code() not in _NO_LEADER_YET or time.monotonic() > deadline:
+            if error.args[0].code() not in NO_LEADER_YET or time.monotonic() > deadline:
                 raise ClusterUnreachable(
                     f"no answer about {place.topic}: {error.args[0].str()}", hint="check the cluster"
                 ) from None

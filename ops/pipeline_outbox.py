@@ -3,12 +3,12 @@
 import time
 from collections.abc import Callable, Sequence
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import ClusterUnreachable
-from branchline.kafka.reading import READER_GROUP
+from branchline.kafka.reading import NO_LEADER_YET, READER_GROUP, RETRY_S
 from branchline.ops.pipeline_load import Deliveries, Summed
 
 POLL_S = 0.5
@@ -21,8 +21,16 @@ def ends(cluster: Cluster, places: Sequence[TopicPartition]) -> list[int]:
     """The next offset of each partition."""
     latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
     admin = cluster.admin()  # answers come only as long as it is there
-    answers = admin.list_offsets(dict.fromkeys(places, latest), request_timeout=STALL_S)
-    return [answers[place].result().offset for place in places]
+    deadline = time.monotonic() + STALL_S
+    while True:
+        answers = admin.list_offsets(dict.fromkeys(places, latest), request_timeout=STALL_S)
+        try:
+            return [answers[place].result().offset for place in places]
+        except KafkaException as error:
+            # Topics that were made just now may have no leader yet.
+            if error.args[0].code() not in NO_LEADER_YET or time.monotonic() > deadline:
+                raise
+            time.sleep(RETRY_S)
 
 
 class Outbox:
