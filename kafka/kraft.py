@@ -54,6 +54,9 @@ def server_properties(
         "controller.quorum.voters": ",".join(f"{n}@{ADDRESS}:{port}" for n, port in controllers.items()),
         "log.dirs": str(log_dir),
         "auto.create.topics.enable": "false",
+        # A subscriber has a topic, so there are very many; the first entry of an index of 10 MB, the default,
+        # takes many milliseconds of a core where the file system allocates by large pages.
+        "log.index.size.max.bytes": "262144",
         # After a crash the controller holds the old registration until its session ends, and the start
         # waits for that: 9 s by default.
         "broker.session.timeout.ms": "4000",
