@@ -13,6 +13,8 @@ from branchline.ops.pipeline_load import Deliveries, Summed
 
 POLL_S = 0.5
 POLLED = 5_000
+FETCH_WAIT_MS = 50
+"""Each request names all topics: asking more often would be most of what Kafka has to do."""
 STALL_S = 60.0
 """Without any record for so long, reading has come to a halt."""
 
@@ -85,7 +87,7 @@ class Outbox:
 
     def _open(self, mark: Sequence[int], *, partition_eof: bool) -> Consumer:
         consumer = self._cluster.consumer(
-            group_id=READER_GROUP, enable_partition_eof=partition_eof, fetch_wait_max_ms=5
+            group_id=READER_GROUP, enable_partition_eof=partition_eof, fetch_wait_max_ms=FETCH_WAIT_MS
         )
         places = zip(self._topics, mark, strict=True)
         consumer.assign([TopicPartition(topic, 0, offset) for topic, offset in places])

@@ -9,6 +9,7 @@ On an executor that lacks a library the daemon runs all the same, so that a job 
 """
 
 import contextlib
+import gc
 import os
 
 # Before numpy: a pool of threads made before a fork is of no use after it.
@@ -25,4 +26,6 @@ with contextlib.suppress(ImportError):
     import branchline.streaming.trees  # noqa: F401
 
 if __name__ == "__main__":
+    # No worker is to look for garbage among what was imported, nor to copy it for that.
+    gc.freeze()
     manager()

@@ -28,7 +28,9 @@ from branchline.kafka.topics import Topics
 from branchline.routing.shard import Job, Shard
 from branchline.streaming import state
 from branchline.streaming.blocks import BlockKind, pack
+from branchline.streaming.bundles import unbundle
 from branchline.streaming.columns import Kind
+from branchline.streaming.garbage import spare
 from branchline.streaming.images import images_of
 from branchline.streaming.standing import standing
 
@@ -63,11 +65,13 @@ class RouterOperator(StatefulProcessor):
         rows: Iterator[pd.DataFrame],
         timerValues: TimerValues,  # noqa: N803 - likewise
     ) -> Iterator[pd.DataFrame]:
+        spare()
         index = self._index[key[0]]
         frame = pd.concat(list(rows), ignore_index=True).sort_values(_ORDER, kind="stable")
         now_ms = int(frame["now_ms"].iloc[0])
         is_control = frame["kind"] == Kind.CONTROL
-        control, events = _columns(frame[is_control]), _columns(frame[~is_control])
+        control, bundles = _columns(frame[is_control]), frame[~is_control]
+        events = unbundle(*(bundles[name].tolist() for name in ("topic", "partition", "value")))
         intake = read_batch(self._topics, map(control.record, range(len(control))), events)
         shard = self._store.take(self._job, index)
         outputs = shard.handle(now_ms, intake.updates, intake.control, intake.events())

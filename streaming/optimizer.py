@@ -23,6 +23,7 @@ from branchline.kafka.reading import read_to_end
 from branchline.kafka.topics import FILTERS, RT_UPDATES, STATS, Topics
 from branchline.routing.prefix import telling
 from branchline.routing.prefix.optimizer import Settings
+from branchline.streaming.columns import batch_time_ms
 from branchline.streaming.files import read_text, write_text
 from branchline.streaming.router import MAX_PARTS
 from branchline.streaming.sink import SUMMARY
@@ -122,7 +123,7 @@ def _read(spark: SparkSession, config: OptimizerConfig, topics: Topics, labels: 
             "offset",
             "key",
             "value",
-            sql.unix_millis(sql.current_timestamp()).alias("now_ms"),
+            batch_time_ms().alias("now_ms"),
         )
     )
 

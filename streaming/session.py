@@ -32,6 +32,8 @@ SETTINGS: dict[str, str] = {
     "spark.sql.streaming.minBatchesToRetain": "20",
     # A batch of events fits one Arrow batch, so the operator sees few, large frames.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    # And one of large events is divided before it fills the memory.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 1024 * 1024),
     # An idle query asks Kafka for news so often; the default of 10 ms takes a third of a core, all the time.
     "spark.sql.streaming.pollingDelay": "100ms",
     # A batch without input would only cost time: nothing here waits for Spark's own clock.

@@ -21,6 +21,7 @@ from branchline.kafka.cluster import Cluster
 from branchline.kafka.dead_letters import Letter
 from branchline.kafka.topics import Topics
 from branchline.streaming.blocks import Block, BlockKind
+from branchline.streaming.garbage import spare
 from branchline.streaming.lots import DeliveryLot, RecordLot, lot_of
 from branchline.streaming.once import OnceWriter, Turn
 from branchline.streaming.out_topics import OutTopics
@@ -79,6 +80,7 @@ def sink(
     settings = out or OutTopics()
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        spare()
         topics = Topics(namespace)
         context = TaskContext.get()
         # The operator's own state partition, whatever number the core gives the shard.

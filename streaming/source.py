@@ -1,8 +1,8 @@
-"""The router's input: two Kafka sources, one row shape, and the shard of every row, all in SQL.
+"""The router's input: two Kafka sources, one row shape, and the shard of every row, which SQL finds.
 
 Control has a source of its own without a rate limit: a shared limit would be divided pro rata, and a
 backlog of events would starve it. It is fanned out to every shard; an event goes to the shard of its key,
-or of its source partition if it has none.
+or of its source partition if it has none, in a bundle with others (`bundles.py`).
 """
 
 import itertools
@@ -17,7 +17,8 @@ from branchline.kafka.admin import list_topics
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.header_cells import NULL
 from branchline.kafka.topics import OWN_CONTROL, Topics
-from branchline.streaming.columns import INPUT, Kind
+from branchline.streaming.bundles import bundle
+from branchline.streaming.columns import INPUT, Kind, batch_time_ms
 
 EARLIEST = -2
 """In place of an offset: the first there is, as Spark writes it."""
@@ -80,7 +81,7 @@ def read_input(
     placed = sql.when(sql.col("key").isNull(), sql.hash("topic", "partition")).otherwise(sql.hash("key"))
     shard = sql.element_at(all_labels, sql.pmod(placed, sql.lit(len(labels))) + 1)
     limit = {"maxOffsetsPerTrigger": str(max_events_per_batch)}
-    events = _project(read(event_pattern, **limit, **at[1]), Kind.EVENT, shard)
+    events = _project(read(event_pattern, **limit, **at[1]), Kind.EVENT, shard).mapInArrow(bundle, INPUT)
     return control.unionByName(events).select([field.name for field in INPUT])
 
 
@@ -116,8 +117,7 @@ def _project(frame: DataFrame, kind: Kind, shard: Column) -> DataFrame:
         "key",
         "value",
         packed_headers(sql.col("headers")).alias("headers"),
-        # Constant within a batch and the same on replay: the only clock there is.
-        sql.unix_millis(sql.current_timestamp()).alias("now_ms"),
+        batch_time_ms().alias("now_ms"),
     )
 
 
