@@ -99,6 +99,8 @@ class Gathering:
 
     def deliveries(self, batch: int) -> Deliveries:
         """All of them; events from index `batch` on were held before, and come first."""
+        if not self._single and not self._events:
+            return no_deliveries()
         single = np.array(self._single, np.int64).reshape(-1, 2)
         events = np.concatenate([single[:, 0], *self._events])
         subscribers = np.concatenate([single[:, 1].astype(np.int32), *self._subscribers])

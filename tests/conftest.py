@@ -127,7 +127,9 @@ def spark(jars: Jars, failpoints: None, tmp_path_factory: pytest.TempPathFactory
 
     os.environ[FOLDER] = str(tmp_path_factory.mktemp("images"))
     log: Path = tmp_path_factory.mktemp("spark") / "spark.log"
-    session = create_session(jars.spark, log, master="local[2,4]")
+    # Java's thorough compiler would take a third of the cores, and never earn it back in so short a life.
+    quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+    session = create_session(jars.spark, log, master="local[2,4]", more=quick)
     yield session
     stop_session(session)
 

@@ -65,7 +65,7 @@ def test_a_kill_in_the_middle_loses_nothing(up: Machine) -> None:
         records = read_all(cluster, [TOPICS.dead_letters], since=broken_before)
         return {str(letter.place): letter.code for letter in map(decode_dead_letter, records)}
 
-    wait_until(lambda: written() >= workload.deliveries(), 60, "as much is written as is owed")
+    wait_until(lambda: written() >= workload.deliveries(), 180, "as much is written as is owed")
     wait_until(lambda: len(_once(cluster, outputs)) >= workload.deliveries(), 60, "no delivery is missing")
     wait_until(lambda: len(letters()) >= len(workload.broken), 60, "no dead letter is missing")
     delivered: dict[str, list[Record]] = defaultdict(list)
