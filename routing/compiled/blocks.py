@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from branchline.routing.compiled.kernels import kernel
-from branchline.routing.compiled.memory import Ints, load_int, load_long, store_int, store_long
+from branchline.routing.compiled.memory import Ints, behind, load_int, load_long, store_int, store_long
 from branchline.routing.compiled.texts import Longs
 
 BLOCK_MIN = 256
@@ -186,14 +186,7 @@ def _choose_rows(made: Blocks, at: int, sides: int, words: int, held: int, chose
             store_long(chosen, maybe, free)
             maybe += 1
         elif cuts:
-            low, high = 0, cuts
-            base = made.cuts + 4 * load_long(side, 1)
-            while low < high:
-                middle = (low + high) >> 1
-                if load_int(base, middle) <= rank:
-                    low = middle + 1
-                else:
-                    high = middle
+            low = behind(made.cuts + 4 * load_long(side, 1), 0, cuts, rank)
             store_long(chosen, maybe, made.bits + 8 * (load_long(side, 4) + low * words))
             maybe += 1
             sure = made.bits + 8 * (load_long(side, 5) + low * words)

@@ -104,8 +104,8 @@ def _find_late(
         row, before = load_long(late.cells, place), count
         start = load_long(late.at, place)
         length = load_long(late.at, place + 1) - start
-        fold = root < 0
-        count = find_words(automaton, root, late.blob + start, length, fold, stamp, row, found, room, count)
+        # Keys are folded already.
+        count = find_words(automaton, root, late.blob + start, length, False, stamp, row, found, room, count)
         for each in range(before, min(count, room)):
             store_int(rows, each, row)
     return count

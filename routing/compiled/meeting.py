@@ -12,6 +12,7 @@ from branchline.routing.compiled.choosing import DOWN, PAIR, POINT, TREE, UP, WI
 from branchline.routing.compiled.filing import Filing
 from branchline.routing.compiled.kernels import kernel
 from branchline.routing.compiled.memory import (
+    behind,
     copy_bytes,
     load_byte,
     load_int,
@@ -137,18 +138,6 @@ def _meet_segments(filing: Filing, dimension: int, rank: int, items: int, count:
 
 
 @kernel
-def _behind(bound: int, low: int, high: int, key: int) -> int:
-    """The first place whose bound is above the key."""
-    while low < high:
-        middle = (low + high) >> 1
-        if load_int(bound, middle) <= key:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@kernel
 def _meet_sides(filing: Filing, dimension: int, rank: int, what: int, items: int, count: int) -> int:
     """Add the ranges with one end that a rank is in: the first so many, in the order of their ends."""
     for is_down in range(2):
@@ -158,9 +147,9 @@ def _meet_sides(filing: Filing, dimension: int, rank: int, what: int, items: int
             start, stop = load_int(filing.side_entry, side), load_int(filing.side_entry, side + 1)
             item = items + 4 * ITEM * count
             store_int(item, 0, filing.side_sure_from + begin)
-            store_int(item, 1, filing.side_sure_from + _behind(filing.side_sure_bound, begin, end, key))
+            store_int(item, 1, filing.side_sure_from + behind(filing.side_sure_bound, begin, end, key))
             store_int(item, 2, filing.side_entry_from + start)
-            store_int(item, 3, filing.side_entry_from + _behind(filing.side_entry_bound, start, stop, key))
+            store_int(item, 3, filing.side_entry_from + behind(filing.side_entry_bound, start, stop, key))
             count += 1
     return count
 

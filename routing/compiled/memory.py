@@ -18,6 +18,8 @@ from numba.core import cgutils as _cgutils
 from numba.extending import intrinsic, register_jitable
 from numpy.typing import NDArray
 
+from branchline.routing.compiled.kernels import kernel
+
 Function = TypeVar("Function", bound=Callable[..., object])
 
 Bytes = NDArray[np.uint8]
@@ -126,3 +128,15 @@ until_special = cast(Callable[[int], int], intrinsic(_until_special))
 PADDING."""
 copy_bytes = cast(Callable[[int, int, int], None], intrinsic(_copy_bytes))
 """Copy to a place, from another, so many bytes."""
+
+
+@kernel
+def behind(bound: int, low: int, high: int, key: int) -> int:
+    """The first place from low to high, in order, whose bound is above the key; high if none is."""
+    while low < high:
+        middle = (low + high) >> 1
+        if load_int(bound, middle) <= key:
+            low = middle + 1
+        else:
+            high = middle
+    return low
