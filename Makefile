@@ -7,6 +7,8 @@ READY := $(VENV)/.ready
 DEMO_SECONDS ?= 60
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+# Modules are compiled once, and not again by each of the hundreds of processes of the suite.
+unexport PYTHONDONTWRITEBYTECODE
 FILTER_TESTS := $(addprefix tests/routing/test_,$(addsuffix .py,compiling widening intervals filters covers relations \
   sql sql_duckdb cesql_evaluate cloudevents_filters eventbridge_oracle))
 

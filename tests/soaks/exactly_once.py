@@ -1,7 +1,8 @@
 """Many events, subscriptions and kills: each event once, in order, for whoever reads committed records.
 
 Not part of `make test`, which has the same on a smaller scale (`tests/ops/test_kills.py`): run it with
-`make soak-durability`. Filters are simple, so that what is owed can be told by arithmetic.
+`make soak-durability`. Filters are simple, so that what is owed can be told by arithmetic. The router runs on a
+Spark standalone cluster, so that there are executors to kill.
 """
 
 import contextlib
@@ -15,6 +16,7 @@ from threading import Thread
 import pytest
 from confluent_kafka import Producer
 from routers import delivery_id, read_all
+from spark_clusters import HOST, SparkCluster
 from waiting import wait_until
 
 from branchline.kafka.asking import ask
@@ -46,8 +48,9 @@ def write(producer: Producer, topic: str, value: str, key: str) -> None:
 
 
 def wants(number: int) -> tuple[str, int, int]:
-    """Whose a subscription is, and which region and price it asks for."""
-    return f"s{number % SUBSCRIBERS}", number % REGIONS, number // REGIONS * 10
+    """Whose a subscription is, and which region and price it asks for: two subscribers want each region."""
+    step = number // REGIONS
+    return f"s{(number + step * 25) % SUBSCRIBERS}", number % REGIONS, step * 10 + 5
 
 
 @pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
@@ -62,9 +65,13 @@ def test_each_event_comes_in_order_and_once(delivery: str, tmp_path: Path) -> No
         (home / "jars").symlink_to(Home.default().jars)
         nodes = Nodes(stack, tmp_path, ensure_jars(Home.default(), print), 1)
         nodes.start()
+        spark = stack.enter_context(SparkCluster(tmp_path / "spark-cluster"))
+        spark.add_workers(2)
         checkpoint = tmp_path / "checkpoint"
         options = ["--bootstrap", nodes.direct.bootstrap, "--delivery", delivery]
         options += ["--checkpoint", str(checkpoint), "--max-events-per-batch", str(PER_BATCH)]
+        options += ["--master", spark.url, "--spark-conf", f"spark.driver.host={HOST}"]
+        options += ["--spark-conf", "spark.executor.memory=512m"]
         router = Job(
             "router", options, tmp_path, environment(home, tmp_path), ["router"], Checkpoint(checkpoint)
         )
@@ -91,20 +98,25 @@ def test_each_event_comes_in_order_and_once(delivery: str, tmp_path: Path) -> No
                     wait_until(lambda share=share: killed.total() >= share, UP_S, "the next kill")
             assert producer.flush(600) == 0
 
+        def kill_executor() -> bool:
+            # A cluster without any is about to start one: for a driver that was started just now.
+            found = [each for worker in range(2) for each in spark.executors(worker)]
+            if found:
+                draw.choice(found).kill()
+            return bool(found)
+
         killed: Counter[str] = Counter()
         feed = Thread(target=publish)
         feed.start()
         began = time.monotonic()
         for number in range(KILLS):
-            what = ("driver", "worker", "kafka")[number % 3]
+            what = ("driver", "executor", "kafka")[number % 3]
             time.sleep(draw.uniform(1, 4))  # a random moment: nothing is waited for
             if what == "driver":
                 router.kill()
                 router.start()
-            elif what == "worker":
-                # One that was started just now has yet to come to its first batch.
-                wait_until(router.workers, UP_S, "a worker is at work")
-                draw.choice(router.workers()).kill()
+            elif what == "executor":
+                wait_until(kill_executor, UP_S, "an executor is killed")
             else:
                 process = nodes.all[0].process()
                 assert process is not None and process.kill()
