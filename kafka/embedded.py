@@ -33,6 +33,7 @@ from typing import IO
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from branchline.kafka.class_archives import ClassArchive, class_archive
 from branchline.kafka.errors import KafkaDataInUse, KafkaFailed
 from branchline.kafka.jars import Jars
 from branchline.kafka.java import Java
@@ -49,6 +50,7 @@ from branchline.kafka.kraft import (
 )
 
 START_DEADLINE_S = 60  # 5 s on an idle machine with two cores
+RECORD_DEADLINE_S = 120  # as long as it may take to write down all classes on a busy machine
 STOP_DEADLINE_S = 15  # 1-3 s as a rule; Kafka itself would try for five minutes
 PORT_ATTEMPTS = 4  # another program may take a port between our look and Kafka's bind
 POLL_S = 0.05
@@ -66,7 +68,8 @@ class _PortTaken(Exception):
 class EmbeddedKafka:
     """One Kafka node. `properties` are added to the server's; `client` signs in, if they ask for it.
 
-    With a `seat` it is one of several, which must be started at the same time: none is ready alone.
+    With a `seat` it is one of several, which must be started at the same time: none is ready alone. With
+    `record` it writes that archive when it stops.
     """
 
     def __init__(
@@ -81,6 +84,7 @@ class EmbeddedKafka:
         client: Mapping[str, str] | None = None,
         seat: Seat | None = None,
         detour: Detour | None = None,
+        record: ClassArchive | None = None,
     ) -> None:
         self.data_dir = data_dir.absolute()
         self.log_file = (log_file or data_dir / "kafka.log").absolute()
@@ -93,6 +97,8 @@ class EmbeddedKafka:
         self._client = dict(client or {})
         self._seat = seat
         self._detour = detour
+        self._archive = record or class_archive("kafka", jars.kafka)
+        self._records = record is not None
         self._ports: Ports | None = None
         self._owner_lock: IO[str] | None = None
         self._process: KeptProcess | None = None
@@ -239,7 +245,8 @@ class EmbeddedKafka:
     def _launch(self) -> KeptProcess:
         self._log_start = self.log_file.stat().st_size if self.log_file.exists() else 0
         command = self._command("kafka.Kafka", str(self.data_dir / "server.properties"))
-        return KeptProcess(command, self._output_file, STOP_DEADLINE_S)
+        deadline_s = RECORD_DEADLINE_S if self._records else STOP_DEADLINE_S
+        return KeptProcess(command, self._output_file, deadline_s)
 
     def _command(self, *main: str) -> list[str]:
         return [
@@ -247,6 +254,7 @@ class EmbeddedKafka:
             f"-Xmx{self._heap_mb}m",
             "-XX:+UseSerialGC",
             "-XX:+ExitOnOutOfMemoryError",
+            *(self._archive.recording() if self._records else self._archive.options()),
             f"-Dlog4j2.configurationFile={LOG4J_FILE.as_uri()}",
             f"-Dbranchline.kafka.log={self.log_file}",
             "-cp",

@@ -2,7 +2,7 @@
 
 `BRANCHLINE_HOME`, or `.branchline` in the user's home folder:
 
-    jars/         the Java libraries, one folder for each version of ivy.xml
+    jars/         the Java libraries, one folder for each version of ivy.xml, with archives of their classes
     ivy/          Ivy's own cache of downloads
     logs/         one file for each part that writes one
     kafka/        the embedded Kafka's data

@@ -54,6 +54,8 @@ def find_jars(home: Home) -> Jars | None:
     target = _target(home)
     if _missing(target):
         return None
+    # By the one name that does not hang on links: an archive of classes is good for jars of the same name.
+    target = target.resolve()
     return Jars(tuple(sorted((target / "spark").glob("*.jar"))), target / "kafka")
 
 

@@ -35,7 +35,7 @@ class Java:
 
 def find_java() -> Java:
     """The Java to use, run once to ask for its version."""
-    path = _locate()
+    path = locate_java()
     version = _version_of(path)
     major = _major_of(version)
     if major is None:
@@ -45,7 +45,8 @@ def find_java() -> Java:
     return Java(path, version, major)
 
 
-def _locate() -> Path:
+def locate_java() -> Path:
+    """Where the Java to use is; it has not been asked yet what it is."""
     java_home = os.environ.get("JAVA_HOME")
     if java_home:
         path = Path(java_home) / "bin" / "java"

@@ -47,18 +47,22 @@ class Check:
 def setup(quiet: bool) -> None:
     """Check Java, fetch the Kafka server and Spark connector jars, and compile what matches events, once.
 
-    `up`, `router` and `demo` do it too, if it was not done.
+    `up`, `router` and `demo` do it too, if it was not done. Only here Kafka and Spark then run for a moment
+    to note the classes that they load, so that they start in half the time from then on.
 
     \b
     Example:
       branchline setup
     """
-    from branchline.streaming.warming import warm_once  # it imports numba, which takes a second
+    # They import Spark and numba, which takes seconds.
+    from branchline.streaming.recording import record_once
+    from branchline.streaming.warming import warm_once
 
     java = find_java()
     home = Home.default()
     jars = ensure_jars(home, say)
     warm_once(home.root / "compiled", say)
+    record_once(jars, say)
     if not quiet:
         say(f"ready: Java {java.version}, jars in {jars.kafka.parent}")
 

@@ -11,9 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyspark
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from branchline.kafka.class_archives import ClassArchive, class_archive
 from branchline.streaming.executors import PYTHON, is_local
 from branchline.streaming.images import FOLDER
 from branchline.streaming.watchdog import watch
@@ -79,6 +81,7 @@ EXECUTOR_VARIABLES = (FOLDER,)
 
 _PYTHONPATH = "spark.executorEnv.PYTHONPATH"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_CLASS_PATH = "spark.driver.extraClassPath"
 
 _LOG4J = """\
 status = error
@@ -113,10 +116,12 @@ def create_session(
     driver_memory: str = "1g",
     more: Mapping[str, str] | None = None,
     parcel: Path | None = None,
+    record: ClassArchive | None = None,
 ) -> SparkSession:
     """A new session with our settings and then `more`, logging to a file.
 
-    With a parcel (`parcel.py`), executors import the package from there.
+    With a parcel (`parcel.py`), executors import the package from there. With `record` its Java writes that
+    archive when it stops.
     """
     log_file.parent.mkdir(parents=True, exist_ok=True)
     configuration = log_file.with_suffix(".log4j2.properties")
@@ -131,8 +136,11 @@ def create_session(
     settings = {"spark.driver.memory": driver_memory}
     settings |= settings_for(master, local_checkpoint, given, parcel)
     # To what is given, not in place of it.
-    options = (f"-Dlog4j2.configurationFile={configuration}", given.get(_JAVA_OPTIONS))
+    archive = spark_archive(jars).options() if record is None else record.recording()
+    options = (*archive, f"-Dlog4j2.configurationFile={configuration}", given.get(_JAVA_OPTIONS))
     settings[_JAVA_OPTIONS] = " ".join(filter(None, options))
+    # An archive has classes of Java's own class path only, and jars that come to it later are not on it.
+    settings[_CLASS_PATH] = ":".join(filter(None, (*map(str, jars), given.get(_CLASS_PATH))))
     settings["spark.jars"] = ",".join(filter(None, (*map(str, jars), given.get("spark.jars"))))
     builder = SparkSession.builder.master(master).appName(app_name)
     for name, value in settings.items():
@@ -175,14 +183,19 @@ def _python(given: Mapping[str, str], master: str) -> str:
     return sys.executable if is_local(master) else os.environ.get("PYSPARK_PYTHON", sys.executable)
 
 
-def stop_session(spark: SparkSession) -> None:
+def spark_archive(jars: Sequence[Path]) -> ClassArchive:
+    """What the driver's Java has to load, as it was written down once."""
+    return class_archive("spark", jars[0].parent, Path(pyspark.__file__).parent)
+
+
+def stop_session(spark: SparkSession, deadline_s: float = JVM_STOP_DEADLINE_S) -> None:
     """Stop Spark, and return when its JVM has ended: no process is left behind."""
     gateway: Any = spark.sparkContext._gateway
     spark.stop()
     gateway.shutdown()
     # The JVM waits for the end of its standard input.
     gateway.proc.stdin.close()
-    gateway.proc.wait(timeout=JVM_STOP_DEADLINE_S)
+    gateway.proc.wait(timeout=deadline_s)
     gateway.watchdog.communicate()
     SparkContext._gateway = SparkContext._jvm = None
 

@@ -1,8 +1,8 @@
 """Many events, subscriptions and kills: each event once, in order, for whoever reads committed records.
 
 Not part of `make test`, which has the same on a smaller scale (`tests/ops/test_kills.py`): run it with
-`make soak-durability`. Filters are simple, so that what is owed can be told by arithmetic. The router runs on a
-Spark standalone cluster, so that there are executors to kill.
+`make soak-durability`. Filters are simple, so that what is owed can be told by arithmetic. The router runs on
+a Spark standalone cluster, so that there are executors to kill.
 """
 
 import contextlib
