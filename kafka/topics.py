@@ -206,11 +206,8 @@ class Topics:
 
     def control_pattern(self, brokers: tuple[str, ...]) -> str:
         """A Java pattern for the topics that carry control to these brokers, subscribers' own ones too."""
-        return _pattern(*self.control_topics(brokers)) + f"|{re.escape(self.own_control(''))}{NAME.pattern}"
-
-    def event_pattern(self, brokers: tuple[str, ...]) -> str:
-        """A Java pattern for the topics that carry events to these brokers."""
-        return _pattern(*self.event_topics(brokers))
+        named = "|".join(map(re.escape, self.control_topics(brokers)))
+        return f"{named}|{re.escape(self.own_control(''))}{NAME.pattern}"
 
     def control_topics(self, brokers: tuple[str, ...]) -> list[str]:
         """The topics that carry control to these brokers, but for subscribers' own, which come and go."""
@@ -219,7 +216,3 @@ class Topics:
     def event_topics(self, brokers: tuple[str, ...]) -> list[str]:
         """The topics that carry events to these brokers."""
         return [*map(self.entry, brokers), *map(self.broker, brokers)]
-
-
-def _pattern(*topics: str) -> str:
-    return "|".join(map(re.escape, topics))

@@ -161,7 +161,7 @@ def start_router(
         spark,
         config.cluster.java(),
         topics.control_pattern(config.brokers),
-        topics.event_pattern(config.brokers),
+        topics.event_topics(config.brokers),
         labels,
         config.max_events_per_batch,
         f"{config.namespace}.router",

@@ -57,7 +57,7 @@ def read_input(
     spark: SparkSession,
     client: Mapping[str, str],
     control_pattern: str,
-    event_pattern: str,
+    event_topics: Sequence[str],
     labels: Sequence[int],
     max_events_per_batch: int,
     group_prefix: str,
@@ -68,20 +68,22 @@ def read_input(
     `starts` are the offsets of both at which a query without a checkpoint begins.
     """
 
-    def read(pattern: str, **options: str) -> DataFrame:
-        reader = spark.readStream.format("kafka").option("subscribePattern", pattern)
+    def read(**options: str) -> DataFrame:
         everything = {**SOURCE_OPTIONS, "groupIdPrefix": group_prefix, **options}
         everything |= {f"kafka.{name}": value for name, value in client.items()}
-        return reader.options(**everything).load()
+        return spark.readStream.format("kafka").options(**everything).load()
 
     at = [{"startingOffsets": each} for each in starts] if starts is not None else [{}, {}]
     all_labels = sql.array(*(sql.lit(label) for label in labels))
-    control = _project(read(control_pattern, **at[0]), Kind.CONTROL, sql.explode(all_labels))
+    asked = read(subscribePattern=control_pattern, **at[0])
+    control = _project(asked, Kind.CONTROL, sql.explode(all_labels))
     # Spark's hash of null is a number like any other, so the missing key must be asked for.
     placed = sql.when(sql.col("key").isNull(), sql.hash("topic", "partition")).otherwise(sql.hash("key"))
     shard = sql.element_at(all_labels, sql.pmod(placed, sql.lit(len(labels))) + 1)
     limit = {"maxOffsetsPerTrigger": str(max_events_per_batch)}
-    events = _project(read(event_pattern, **limit, **at[1]), Kind.EVENT, shard).mapInArrow(bundle, INPUT)
+    # By name: for a pattern Kafka is asked for all topics there are, before each batch.
+    published = read(subscribe=",".join(event_topics), **limit, **at[1])
+    events = _project(published, Kind.EVENT, shard).mapInArrow(bundle, INPUT)
     return control.unionByName(events).select([field.name for field in INPUT])
 
 
