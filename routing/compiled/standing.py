@@ -95,7 +95,10 @@ class Standing:
         if len(touched) > max(_FEW_TOUCHED, _ANEW_FROM * np.count_nonzero(self.at_node)):
             self._read_all()
             return
-        self.at_node = grown(self.at_node, self._vocabulary.tree.size(), NOBODY)
+        # A node may have come and gone with a tree since, and be beyond those of the tree that there is now.
+        self.at_node = grown(
+            self.at_node, max(self._vocabulary.tree.size(), 1 + max(touched, default=0)), NOBODY
+        )
         clock = self._vocabulary.version.clock
         for where in touched:
             stands: dict[Owner, bool] = {}
