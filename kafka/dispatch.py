@@ -13,10 +13,11 @@ from itertools import pairwise
 import numpy as np
 
 from branchline.kafka import headers as bl
+from branchline.kafka.arrivals import Arrivals, received
 from branchline.kafka.dead_letters import OWES_NOTHING, encode_dead_letter, owed_to, owed_to_scope
 from branchline.kafka.explaining import encode_explained
 from branchline.kafka.header_cells import pack_headers, unpack_headers
-from branchline.kafka.intake import Arrivals, Intake, received
+from branchline.kafka.intake import Intake
 from branchline.kafka.letters import encode_letter, encode_recorded
 from branchline.kafka.messages import encode_ack
 from branchline.kafka.owed import Owed
@@ -111,17 +112,19 @@ def _owed_events(intake: Intake, outputs: Outputs) -> Owed:
     events = outputs.deliveries.events
     starts = np.flatnonzero(np.diff(events, prepend=-1))
     columns, rows, batch = intake.columns, intake.arrivals.rows, len(intake.arrivals)
+    known = intake.arrivals.came
     keys: list[bytes | None] = []
     values: list[bytes | None] = []
     headers: list[bytes] = []
     origins: list[str] = []
     for event in events[starts].tolist():
-        if event < batch and event not in intake.arrivals.made:
+        came = known.place.get(event)
+        if came is not None or (event < batch and event not in intake.arrivals.made):
             row = rows[event]
             keys.append(columns.keys[row])
             values.append(columns.values[row])
-            headers.append(foreign_cell(columns.headers[row]))
-            origins.append(str(columns.place(row)))
+            headers.append(foreign_cell(columns.headers[row]) if came is None else known.foreign[came])
+            origins.append(str(columns.place(row)) if came is None else known.origins[came])
         else:
             content = received(_Arrivals(intake.arrivals, outputs.released)[event])
             keys.append(content.record.key)
@@ -234,8 +237,9 @@ def count(intake: Intake, outputs: Outputs, leads: bool) -> dict[str, int]:
     bad_requests = len(intake.bad_control) if leads else 0
     requests = sum(isinstance(message, Request | Propose) for message in intake.control) if leads else 0
     # Whatever was made without being asked for was passed on, or retried.
-    came = intake.arrivals.made.values()
-    passed = sum(arrival.header is not None and arrival.header.hops > 0 for arrival in came)
+    alone = (each for index, each in intake.arrivals.made.items() if index not in intake.arrivals.came.place)
+    passed = sum(arrival.header is not None and arrival.header.hops > 0 for arrival in alone)
+    passed += sum(int((sent.headers.hops > 0).sum()) for sent in intake.sent)
     unread = sum(refused.unread for refused in outputs.refused)
     counts = outputs.counts
     return {
