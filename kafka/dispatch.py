@@ -13,13 +13,14 @@ from itertools import pairwise
 import numpy as np
 
 from branchline.kafka import headers as bl
+from branchline.kafka.arrivals import Arrivals, received
 from branchline.kafka.dead_letters import OWES_NOTHING, encode_dead_letter, owed_to, owed_to_scope
 from branchline.kafka.explaining import encode_explained
 from branchline.kafka.header_cells import pack_headers, unpack_headers
-from branchline.kafka.intake import Arrivals, Intake, received
+from branchline.kafka.intake import Intake
 from branchline.kafka.letters import encode_letter, encode_recorded
 from branchline.kafka.messages import encode_ack
-from branchline.kafka.owed import Owed
+from branchline.kafka.owed import Onward, Owed
 from branchline.kafka.record import Headers, Place
 from branchline.kafka.topics import OWN_ACKS, Topics
 from branchline.routing.codes import Rejection
@@ -27,7 +28,6 @@ from branchline.routing.control import Ack, Request, Status
 from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.letters import Propose
 from branchline.routing.overlay.topology import Topology
-from branchline.routing.prefix.header import encode
 from branchline.routing.shard import Outputs
 
 
@@ -58,7 +58,7 @@ class Dispatch:
 def dispatch(
     topics: Topics, broker: str, leads: bool, now_ms: int, intake: Intake, outputs: Outputs
 ) -> Iterator[Dispatch | Owed]:
-    """All that one batch of one shard has to be written; deliveries as columns."""
+    """All that one batch of one shard has to be written; deliveries and copies as columns."""
     for subscriber in outputs.removed:
         yield Dispatch(Step.REMOVE, topics.out(subscriber))
     for subscriber in outputs.subscribers:
@@ -74,8 +74,9 @@ def dispatch(
         yield Dispatch(Step.WRITE, topics.filters, *encode_recorded(recorded))
     if outputs.deliveries:
         yield _owed_events(intake, outputs)
+    if outputs.forwarded:
+        yield _copied_events(intake, outputs)
     arrivals = _Arrivals(intake.arrivals, outputs.released)
-    yield from _copies(topics, arrivals, outputs)
     yield from _dead_events(topics, arrivals, intake, outputs)
     if leads:
         yield from _of_control(topics, intake, outputs)
@@ -83,16 +84,26 @@ def dispatch(
 
 
 def one_by_one(topics: Topics, items: Iterable[Dispatch | Owed]) -> Iterator[Dispatch]:
-    """The same with a dispatch for every delivery."""
+    """The same with a dispatch for every delivery and every copy."""
     for item in items:
         if isinstance(item, Dispatch):
             yield item
             continue
         for event, (start, end) in enumerate(pairwise(item.first.tolist())):
             headers = unpack_headers(item.headers[event])
-            for number in item.subscriber[start:end].tolist():
-                topic, id = topics.out(item.names[number]), f"{item.origins[event]}:{item.names[number]}"
-                yield Dispatch(Step.WRITE, topic, item.keys[event], item.values[event], headers, id)
+            key, value, origin = item.keys[event], item.values[event], item.origins[event]
+            for place in range(start, end):
+                name = item.names[item.subscriber[place]]
+                if isinstance(item, Onward):
+                    all_of_them = headers + headers_of_copy(origin, item.prefixes[place])
+                    yield Dispatch(Step.WRITE, topics.broker(name), key, value, all_of_them)
+                else:
+                    yield Dispatch(Step.WRITE, topics.out(name), key, value, headers, f"{origin}:{name}")
+
+
+def headers_of_copy(origin: str, prefix: bytes) -> Headers:
+    """Our own headers of a copy."""
+    return ((bl.ORIGIN, origin.encode()), (bl.PREFIX, prefix))
 
 
 class _Arrivals:
@@ -108,30 +119,45 @@ class _Arrivals:
 
 def _owed_events(intake: Intake, outputs: Outputs) -> Owed:
     """The deliveries, event by event."""
-    events = outputs.deliveries.events
-    starts = np.flatnonzero(np.diff(events, prepend=-1))
+    owed = outputs.deliveries
+    starts = np.flatnonzero(np.diff(owed.events, prepend=-1))
+    contents = _contents(intake, outputs, owed.events[starts].tolist())
+    return Owed(*contents, np.append(starts, len(owed)), owed.subscribers, owed.names)
+
+
+def _copied_events(intake: Intake, outputs: Outputs) -> Onward:
+    """The copies, event by event."""
+    copies = outputs.forwarded
+    starts = np.flatnonzero(np.diff(copies.events, prepend=-1))
+    contents = _contents(intake, outputs, copies.events[starts].tolist())
+    return Onward(*contents, np.append(starts, len(copies)), copies.to, copies.names, copies.encoded())
+
+
+def _contents(
+    intake: Intake, outputs: Outputs, events: Sequence[int]
+) -> tuple[list[bytes | None], list[bytes | None], list[bytes], list[str]]:
+    """Keys, values, foreign headers and origins of these events, as columns."""
     columns, rows, batch = intake.columns, intake.arrivals.rows, len(intake.arrivals)
+    known = intake.arrivals.came
     keys: list[bytes | None] = []
     values: list[bytes | None] = []
     headers: list[bytes] = []
     origins: list[str] = []
-    for event in events[starts].tolist():
-        if event < batch and event not in intake.arrivals.made:
+    for event in events:
+        came = known.place.get(event)
+        if came is not None or (event < batch and event not in intake.arrivals.made):
             row = rows[event]
             keys.append(columns.keys[row])
             values.append(columns.values[row])
-            headers.append(foreign_cell(columns.headers[row]))
-            origins.append(str(columns.place(row)))
+            headers.append(foreign_cell(columns.headers[row]) if came is None else known.foreign[came])
+            origins.append(str(columns.place(row)) if came is None else known.origins[came])
         else:
             content = received(_Arrivals(intake.arrivals, outputs.released)[event])
             keys.append(content.record.key)
             values.append(content.record.value)
             headers.append(pack_headers(bl.foreign(content.record.headers)))
             origins.append(str(content.origin))
-    first = np.append(starts, len(events))
-    return Owed(
-        keys, values, headers, origins, first, outputs.deliveries.subscribers, outputs.deliveries.names
-    )
+    return keys, values, headers, origins
 
 
 def foreign_cell(cell: bytes) -> bytes:
@@ -139,19 +165,6 @@ def foreign_cell(cell: bytes) -> bytes:
     if bl.OURS.encode() not in cell:
         return cell
     return pack_headers(bl.foreign(unpack_headers(cell)))
-
-
-def _copies(topics: Topics, arrivals: _Arrivals, outputs: Outputs) -> Iterator[Dispatch]:
-    for forwarded in outputs.forwarded:
-        content, copy = received(arrivals[forwarded.event]), forwarded.copy
-        ours = ((bl.ORIGIN, str(content.origin).encode()), (bl.PREFIX, encode(copy.header)))
-        yield Dispatch(
-            Step.WRITE,
-            topics.broker(copy.to),
-            content.record.key,
-            content.record.value,
-            bl.foreign(content.record.headers) + ours,
-        )
 
 
 def _dead_events(topics: Topics, arrivals: _Arrivals, intake: Intake, outputs: Outputs) -> Iterator[Dispatch]:
@@ -234,8 +247,9 @@ def count(intake: Intake, outputs: Outputs, leads: bool) -> dict[str, int]:
     bad_requests = len(intake.bad_control) if leads else 0
     requests = sum(isinstance(message, Request | Propose) for message in intake.control) if leads else 0
     # Whatever was made without being asked for was passed on, or retried.
-    came = intake.arrivals.made.values()
-    passed = sum(arrival.header is not None and arrival.header.hops > 0 for arrival in came)
+    alone = (each for index, each in intake.arrivals.made.items() if index not in intake.arrivals.came.place)
+    passed = sum(arrival.header is not None and arrival.header.hops > 0 for arrival in alone)
+    passed += sum(int((sent.headers.hops > 0).sum()) for sent in intake.sent)
     unread = sum(refused.unread for refused in outputs.refused)
     counts = outputs.counts
     return {

@@ -3,104 +3,41 @@
 Decoding never raises for a record: what cannot be read is set aside with its rejection. Events stay
 columns: those that enter are scanned where their bytes lie, once the shard says for which attributes
 (`scanning.py`). A copy that a broker passed on was read where it entered, and what was found travels with it;
-so it is read again only if somebody looks at its content.
+so it is read again only if somebody looks at its content. Many such copies are read as columns too
+(`passed_on.py`), but for those that have anything unusual.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, overload
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING
 
-from branchline.kafka import headers as bl
+import numpy as np
+
+from branchline.kafka.arrivals import Arrivals, Received, read_passed, received
 from branchline.kafka.event_columns import EventColumns
-from branchline.kafka.events import Event, decode_event
 from branchline.kafka.explaining import Asked
 from branchline.kafka.letters import decode_letter
 from branchline.kafka.messages import BadRequest, Tick, decode_control
-from branchline.kafka.record import Place, Record
+from branchline.kafka.record import Record
 from branchline.kafka.speaking import spoken_by
-from branchline.kafka.topics import OWN_CONTROL, Topics, is_name
+from branchline.kafka.topics import OWN_CONTROL, Topics
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Request
 from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.explaining import Explain
 from branchline.routing.overlay.letters import Letter, Propose
 from branchline.routing.prefix import telling
-from branchline.routing.prefix.header import Header, decode
 from branchline.routing.prefix.updates import Snapshot, Update
 from branchline.routing.shard import Control, EventBatch
-from branchline.routing.values import JsonValue
 
 if TYPE_CHECKING:  # compiled loops are imported when the first batch needs them
     from branchline.kafka.scanning import Read
     from branchline.routing.compiled.paths import Paths
+    from branchline.routing.overlay.sent import Sent
 
-
-@dataclass(slots=True)
-class Received:
-    """An event as read, and where it was first published."""
-
-    record: Record
-    origin: Place
-    _event: Event | Rejection | None = field(default=None, compare=False, repr=False)
-
-    def read(self) -> Event | Rejection:
-        """The event, decoded when this is asked for the first time."""
-        if self._event is None:
-            # A retried event is what it was: matched as published, with the time of that.
-            self._event = decode_event(replace(self.record, place=self.origin))
-        return self._event
-
-    def known(self, event: Event) -> None:
-        """The event, as somebody else has decoded it."""
-        self._event = event
-
-    def is_opaque(self) -> bool:
-        """Whether it was read, and has a payload that filters cannot see."""
-        return isinstance(self._event, Event) and self._event.opaque
-
-    def attributes(self) -> dict[str, JsonValue] | Rejection:
-        """What filters see, or why it cannot be read."""
-        event = self.read()
-        return event.attributes if isinstance(event, Event) else event
-
-
-def received(arrival: Arrival) -> Received:
-    """What an arrival that came through here is about."""
-    assert isinstance(arrival.content, Received), "all arrivals of this job come from records"
-    return arrival.content
-
-
-class Arrivals(Sequence[Arrival]):
-    """The arrivals of a batch, each made when somebody looks at it."""
-
-    def __init__(self, columns: EventColumns | None = None) -> None:
-        self._columns = columns or EventColumns()
-        self.rows: list[int] = []
-        """Which row of the columns each stands in."""
-        self.made: dict[int, Arrival] = {}
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Arrivals) and list(self) == list(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    @overload
-    def __getitem__(self, index: int) -> Arrival: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[Arrival]: ...
-
-    def __getitem__(self, index: int | slice) -> Arrival | list[Arrival]:
-        if isinstance(index, slice):
-            return [self[each] for each in range(*index.indices(len(self)))]
-        found = self.made.get(index)
-        if found is None:
-            record = self._columns.record(self.rows[index])
-            found = self.made[index] = Arrival(Received(record, record.place))
-        return found
+TOGETHER_FROM = 16
+"""Copies from which on they are read as columns: for fewer the arrays take longer."""
 
 
 @dataclass(slots=True)
@@ -124,20 +61,26 @@ class Intake:
     """Those that one of our own processes should have written, and did not."""
     bad_headers: list[tuple[Arrival, Rejection]] = field(default_factory=list)
     """Events that go on as if they entered here, because what came with them could not be read."""
+    sent: "list[Sent]" = field(default_factory=list)
+    """Copies that were read together, for each run of them."""
     scans: "list[Read]" = field(default_factory=list)
     scanned: set[int] = field(default_factory=set)
     """The indexes of the events that were scanned."""
 
     def events(self) -> EventBatch:
         """The events as columns."""
-        return EventBatch(self.at, self.arrivals, self.entering, self.scan)
+        return EventBatch(self.at, self.arrivals, self.entering, self.scan, self.sent)
 
     def scan(self, paths: "Paths", indexes: Sequence[int]) -> "Read":
-        """Scan entering events for these paths."""
+        """Scan events for these paths, all as they were published."""
         from branchline.kafka.scanning import Scanner
 
-        rows = [self.arrivals.rows[each] for each in indexes]
-        found = Scanner(paths).scan(self.columns.chosen(rows))
+        columns = self.columns.chosen([self.arrivals.rows[each] for each in indexes])
+        came = self.arrivals.came
+        for number, index in enumerate(indexes) if came.place else ():
+            if index in came.place:
+                columns.timestamps[number] = came.timestamps_ms[came.place[index]]
+        found = Scanner(paths).scan(columns)
         self.scans.append(found)
         self.scanned.update(indexes)
         for number, event in found.events.items():
@@ -169,19 +112,60 @@ def read_batch(topics: Topics, control: Iterable[Record], events: EventColumns |
             intake.control.append(message)
             intake.control_records.append(record)
     passed_on = topics.broker("")
-    for row, topic in enumerate(columns.topics):
-        index, name = len(intake.at), _broker(topic)
+    start = 0
+    for topic, same in groupby(columns.topics):
+        rows = range(start, start + sum(1 for _ in same))
+        name, start = _broker(topic), rows.stop
         if topic.startswith(passed_on):
-            arrival, fault = _passed_on(columns.record(row), intake)
-            if fault is not None:
-                intake.bad_events.append((arrival, fault))
-                continue
-            intake.arrivals.made[index] = arrival
+            _take_passed_on(intake, name, rows)
         else:
-            intake.entering.setdefault(name, []).append(index)
-        intake.at.append(name)
-        intake.arrivals.rows.append(row)
+            intake.entering.setdefault(name, []).extend(range(len(intake.at), len(intake.at) + len(rows)))
+            _take(intake, name, rows)
     return intake
+
+
+def _take(intake: Intake, name: str, rows: Sequence[int]) -> None:
+    """These rows are events at the broker."""
+    intake.at += [name] * len(rows)
+    intake.arrivals.rows += rows
+
+
+def _take_passed_on(intake: Intake, name: str, rows: range) -> None:
+    """Take records that our own processes wrote: together if they are many, but for the unusual."""
+    if len(rows) < TOGETHER_FROM:
+        for row in rows:
+            _take_one(intake, name, row)
+        return
+    from branchline.kafka.passed_on import read_passed_on
+    from branchline.routing.overlay.sent import Sent
+
+    read = read_passed_on(intake.columns.headers[rows.start : rows.stop])
+    index = list(range(len(intake.at), len(intake.at) + len(rows)))
+    if len(read.rows) == len(rows):
+        _take(intake, name, rows)
+    else:
+        usual, index = set((read.rows + rows.start).tolist()), []
+        for row in rows:
+            if row in usual:
+                index.append(len(intake.at))
+                _take(intake, name, [row])
+            else:
+                _take_one(intake, name, row)
+    intake.arrivals.came.add(index, read)
+    if index:
+        intake.sent.append(Sent(name, np.array(index, np.int64), read.data, read.first, read.headers))
+
+
+def _take_one(intake: Intake, name: str, row: int) -> None:
+    """Take one such record by itself."""
+    read = read_passed(intake.columns.record(row))
+    if read.bad_header is not None:
+        intake.bad_headers.append((read.arrival, read.bad_header))
+    if read.fault is not None:
+        intake.bad_events.append((read.arrival, read.fault))
+        return
+    intake.arrivals.made[len(intake.at)] = read.arrival
+    _take(intake, name, [row])
 
 
 def _read_control(
@@ -211,37 +195,6 @@ def question(asked: Asked) -> Explain:
         asked.subscriber,
         asked.follow,
         asked.request,
-    )
-
-
-def _passed_on(record: Record, intake: Intake) -> tuple[Arrival, Rejection | None]:
-    """A record that one of our own processes wrote: here alone are headers of ours believed."""
-    header = _header(record)
-    only = bl.text(record.headers, bl.ONLY)
-    origin = bl.read_place(bl.text(record.headers, bl.ORIGIN) or "")
-    content = Received(record, record.place if origin is None else origin)
-    is_for = only if only is None or is_name(only) else None
-    arrival = Arrival(content, None if isinstance(header, Rejection) else header, is_for)
-    if isinstance(header, Rejection):
-        intake.bad_headers.append((arrival, header))
-    if origin is None:
-        return arrival, Rejection(
-            Code.ORIGIN_INVALID, f"a record on {record.place.topic} needs a {bl.ORIGIN} header as we write it"
-        )
-    if is_for != only:
-        # It is for somebody, and we cannot know for whom: it is kept for all.
-        return arrival, Rejection(Code.HEADER_INVALID, f"the {bl.ONLY} header names no subscriber")
-    return arrival, None
-
-
-def _header(record: Record) -> Header | Rejection | None:
-    """What the broker before told; None if there was none before."""
-    told = bl.values(record.headers, bl.PREFIX)
-    if not told:
-        return None
-    header = decode(told[0]) if len(told) == 1 and told[0] is not None else None
-    return header or Rejection(
-        Code.HEADER_INVALID, f"the {bl.PREFIX} header is not as we write it; the event is matched afresh"
     )
 
 

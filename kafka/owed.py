@@ -1,7 +1,7 @@
-"""The deliveries of a batch as columns: each event once, however many it is owed to.
+"""The deliveries and copies of a batch as columns: each event once, however many it goes to.
 
-Most of what a router writes are deliveries, so no object is made for each. An event's key, value and foreign
-headers stand here as they came; a delivery is two numbers.
+Most of what a router writes are these, so no object is made for each. An event's key, value and foreign
+headers stand here as they came; a delivery is two numbers, a copy these and the header that goes with it.
 """
 
 from collections.abc import Sequence
@@ -30,3 +30,11 @@ class Owed:
     def __len__(self) -> int:
         """How many deliveries there are."""
         return len(self.subscriber)
+
+
+@dataclass(frozen=True, slots=True)
+class Onward(Owed):
+    """Events that go on to other brokers: to a neighbour in place of a subscriber, each with a header."""
+
+    prefixes: Sequence[bytes]
+    """What is told to each, side by side with `subscriber`."""

@@ -10,6 +10,7 @@ import click
 from branchline.ops.bench_build import build
 from branchline.ops.bench_cold import cold
 from branchline.ops.bench_delivery import delivery
+from branchline.ops.bench_hops import hops
 from branchline.ops.bench_match import match
 from branchline.ops.bench_pipeline import pipeline
 from branchline.ops.bench_recovery import recovery
@@ -81,6 +82,7 @@ def filters(count: int, seed: int, as_json: bool) -> None:
 bench.add_command(match)
 bench.add_command(build)
 bench.add_command(tree)
+bench.add_command(hops)
 bench.add_command(cold)
 bench.add_command(pipeline)
 bench.add_command(delivery)

@@ -21,12 +21,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from branchline.routing.batches import Batches
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Ack, Change, Request, Status, Subscribed
 from branchline.routing.deliveries import Deliveries, Gathering, Names, no_deliveries
+from branchline.routing.forwarded import CopyGathering, ForwardedCopies, no_copies
 from branchline.routing.limits import SUBSCRIPTIONS_PER_SUBSCRIBER
 from branchline.routing.overlay.broker import Broker
-from branchline.routing.overlay.dividing import Arrival, Copy, Routed
+from branchline.routing.overlay.dividing import Arrival, Routed
 from branchline.routing.overlay.explaining import Explain, Explained, explain
 from branchline.routing.overlay.facts import OWN, Fact
 from branchline.routing.overlay.letters import Letter, Propose
@@ -42,14 +44,12 @@ from branchline.routing.stored_table import StoredTable
 
 if TYPE_CHECKING:  # compiled loops are imported when the first batch needs them
     from branchline.routing.compiled.paths import Paths
-    from branchline.routing.compiled.walking import Walker
-    from branchline.routing.overlay.entering import Entered, Entrance, Scan
+    from branchline.routing.overlay.entering import Entered
+    from branchline.routing.overlay.passing import Passed
+    from branchline.routing.overlay.scan import Scan
+    from branchline.routing.overlay.sent import Sent
 
 Control: TypeAlias = Request | Propose | Letter | Explain
-
-PATHS_KEPT = 50_000
-"""Paths that filters have named since they were last numbered anew. None is ever taken back by itself, and
-whoever subscribes and leaves again may name others every time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,8 @@ class EventBatch:
     """For each broker the indexes of the events that enter there, for all its subscribers."""
     scan: "Callable[[Paths, Sequence[int]], Scan] | None" = None
     """Scans the events at these indexes from their bytes."""
+    sent: "Sequence[Sent] | None" = None
+    """Copies from other brokers, for all subscribers, whose headers were read as columns."""
 
     def entering_at(self) -> Mapping[str, Sequence[int]]:
         """For each broker the indexes of the events that enter there, told or looked for."""
@@ -92,6 +94,12 @@ class EventBatch:
             if arrival.header is None and arrival.only is None:
                 found.setdefault(name, []).append(index)
         return found
+
+    def sent_to(self) -> "Iterable[Sent]":
+        """Copies from other brokers as columns, told or looked for."""
+        from branchline.routing.overlay.sent import sent_to
+
+        return sent_to(self.at, self.arrivals) if self.sent is None else self.sent
 
     def scanned(self, paths: "Paths", indexes: Sequence[int]) -> "Scan":
         """The events at these indexes, from their bytes or else from their attributes."""
@@ -109,15 +117,6 @@ class Undecided:
     event: int
     subscriber: str
     rejection: Rejection
-
-
-@dataclass(frozen=True, slots=True)
-class Forwarded:
-    """The event at this index goes on to a neighbour of the broker that it was at."""
-
-    event: int
-    at: str
-    copy: Copy
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +168,7 @@ class Outputs:
     """Leading shard only."""
     released: list[Arrival] = field(default_factory=list)
     """Events that were held, and have gone on; their indexes follow those of the batch."""
-    forwarded: list[Forwarded] = field(default_factory=list)
+    forwarded: ForwardedCopies = field(default_factory=no_copies)
     deliveries: Deliveries = field(default_factory=no_deliveries)
     undecided: list[Undecided] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
@@ -203,18 +202,13 @@ class Shard:
     ) -> None:
         """A shard in this state; with an image, one that goes on from there. May raise UnreadableTree."""
         self._leads = index == 0
-        self._batches_from = job.methods.batches_from
         self._names = Names()
-        self._paths: Paths | None = None
-        self._paths_kept = PATHS_KEPT
-        self._walker: Walker | None = None
         self._cluster = job.cluster
         methods = job.methods
         buffers = iter([memoryview(each) for each in image.buffers] if image is not None else [])
         trees = list(islice(buffers, 2 * methods.parts))
         self.trees = Trees(methods.parts, methods.height, methods.kept_versions, trees)
         self.brokers: dict[str, Broker] = {}
-        self._entrances: dict[str, Entrance] = {}
         for name in sorted(job.brokers):
             table = next(buffers, None)
             places = list(islice(buffers, methods.parts))
@@ -226,6 +220,7 @@ class Shard:
                 stored=None if table is None else StoredTable(table),
                 max_subscriptions=job.max_subscriptions,
             )
+        self._batches = Batches(self.brokers, self.trees, self._names, methods.batches_from)
         self._speaker = Speaker(self.brokers, job.cluster)
         self._remover = Remover(self.brokers, self._speaker, job.remove_after_ms)
         if job.topology is not None:
@@ -365,90 +360,68 @@ class Shard:
     # Events
 
     def _route(self, events: EventBatch, outputs: Outputs) -> list[tuple[str, Fact]]:
-        owed = Gathering(self._names)
+        found = _Found(outputs, Gathering(self._names), CopyGathering(self._names))
         for name, broker in self.brokers.items():
             for arrival in broker.release():
                 outputs.released.append(arrival)
-                self._routed(len(events.at) + len(outputs.released) - 1, name, arrival, outputs, owed)
-        done = self._route_entering(events, outputs, owed)
-        for index, name in enumerate(events.at):
+                self._routed(len(events.at) + len(outputs.released) - 1, name, arrival, found)
+        done = self._route_together(events, found) if events.at else set()
+        for index, name in enumerate(events.at) if len(done) < len(events.at) else ():
             if index not in done:
-                self._routed(index, name, events.arrivals[index], outputs, owed)
+                self._routed(index, name, events.arrivals[index], found)
         batch = len(events.at)
-        outputs.deliveries = owed.deliveries(batch)
-        for found in (outputs.forwarded, outputs.refused, outputs.undecided):
+        outputs.deliveries = found.owed.deliveries(batch)
+        outputs.forwarded = found.copies.copies(batch)
+        for listed in (outputs.refused, outputs.undecided):
             # As the events came, what was held first; of one event, as it was found.
-            found.sort(key=lambda each: (each.event < batch, each.event))
+            listed.sort(key=lambda each: (each.event < batch, each.event))
         return [(name, fact) for name, broker in self.brokers.items() for fact in broker.said().facts]
 
-    def _route_entering(self, events: EventBatch, outputs: Outputs, owed: Gathering) -> set[int]:
-        """Route what enters at a broker as one batch, where that is worth it. Gives the indexes of that."""
-        least = self._batches_from
-        worth_it = {
-            name: indexes
-            for name, indexes in events.entering_at().items()
-            if least is not None and len(indexes) * len(self.brokers[name].table) >= least
-        }
-        if not worth_it:
-            return set()
-        from branchline.routing.compiled.paths import Paths
-        from branchline.routing.overlay.entering import Chosen, Entrance
-
+    def _route_together(self, events: EventBatch, found: "_Found") -> set[int]:
+        """Route as batches what is worth it. Gives the indexes of that."""
         done: set[int] = set()
-        too_many = self._paths is not None and len(self._paths) > self._paths_kept
-        if self._paths is None or too_many:
-            # Whatever hangs on their numbers sees that they are others, and is made again.
-            self._paths, self._walker = Paths(), None
-        for name, indexes in worth_it.items():
-            entrance = self._entrances.get(name)
-            if entrance is None:
-                entrance = self._entrances[name] = Entrance(self.brokers[name].divider, self._names)
-            interests = entrance.interests(self._paths)
-            if interests is not None:
-                walker = self._walk(self._paths) if entrance.leads_on else None
-                # Only now: all of these have added the paths that they ask about.
-                scan = events.scanned(self._paths, indexes)
-                entered = entrance.route(interests, scan, Chosen(events.arrivals, indexes), walker)
-                done.update(indexes)
-                done.difference_update(indexes[each] for each in scan.unrowed)
-                self._entered(name, indexes, scan, entered, outputs, owed)
-        if too_many:
-            self._paths_kept = max(PATHS_KEPT, 2 * len(self._paths))
+        self._batches.begin()
+        for name, indexes, scan, entered in self._batches.entering(events):
+            done.update(indexes)
+            done.difference_update(indexes[each] for each in scan.unrowed)
+            self._entered(name, indexes, scan, entered, found)
+        for name, passed in self._batches.passed(events):
+            done.update(passed.done.tolist())
+            self._passed(name, passed, found)
+        self._batches.end()
         return done
 
-    def _walk(self, paths: "Paths") -> "Walker":
-        """The Routing Tree as it is now, for whole batches."""
-        from branchline.routing.compiled.walking import Walker
-
-        if self._walker is None:
-            self._walker = Walker(self.trees, paths)
-        self._walker.catch_up()
-        return self._walker
-
     def _entered(
-        self,
-        name: str,
-        indexes: Sequence[int],
-        scan: "Scan",
-        entered: "Entered",
-        outputs: Outputs,
-        owed: Gathering,
+        self, name: str, indexes: Sequence[int], scan: "Scan", entered: "Entered", found: "_Found"
     ) -> None:
-        everybody = self.brokers[name].position.routes.everybody
-        owed.extend(np.asarray(indexes, np.int64)[entered.events], entered.subscribers)
+        everybody, outputs = self.brokers[name].position.routes.everybody, found.outputs
+        of_batch = np.asarray(indexes, np.int64)
+        found.owed.extend(of_batch[entered.events], entered.subscribers)
+        copied = entered.copied
+        found.copies.extend(of_batch[copied.events], name, copied.to, copied.headers)
         for each, rejection in scan.rejected.items():
             outputs.refused.append(Refused(indexes[each], name, everybody, rejection, unread=True))
         for each, routed in entered.decided.items():
-            self._deliver(indexes[each], routed, outputs, owed)
-        outputs.forwarded += [Forwarded(indexes[each], name, copy) for each, copy in entered.copies]
+            found.deliver(indexes[each], routed)
+        for each, copy in copied.single:
+            found.copies.add(indexes[each], name, [copy])
         accepted = len(indexes) - len(scan.rejected) - len(scan.unrowed)
         outputs.counts["visits"] += accepted
         outputs.counts["content_matches"] += accepted
         outputs.counts["exact_checks"] += entered.exact_checks
         outputs.counts["refuted"] += entered.refuted
 
-    def _routed(self, index: int, name: str, arrival: Arrival, outputs: Outputs, owed: Gathering) -> None:
-        broker = self.brokers[name]
+    def _passed(self, name: str, passed: "Passed", found: "_Found") -> None:
+        found.owed.extend(passed.events, passed.subscribers)
+        found.copies.extend(passed.copied, name, passed.to, passed.headers)
+        counts = found.outputs.counts
+        counts["visits"] += len(passed.done)
+        counts["retired_homes"] += passed.retired
+        counts["exact_checks"] += passed.exact_checks
+        counts["refuted"] += passed.refuted
+
+    def _routed(self, index: int, name: str, arrival: Arrival, found: "_Found") -> None:
+        broker, outputs = self.brokers[name], found.outputs
         read = arrival.content.attributes() if arrival.header is None else None
         if isinstance(read, Rejection):
             everybody = broker.position.routes.everybody
@@ -459,13 +432,23 @@ class Shard:
             broker.hold(arrival)
         if routed.refused is not None:
             outputs.refused.append(Refused(index, name, routed.scope, routed.refused))
-        outputs.forwarded += [Forwarded(index, name, copy) for copy in routed.copies]
-        self._deliver(index, routed, outputs, owed)
+        found.copies.add(index, name, routed.copies)
+        found.deliver(index, routed)
         _count(routed, outputs.counts)
 
-    def _deliver(self, index: int, routed: Routed, outputs: Outputs, owed: Gathering) -> None:
-        owed.add(index, routed.deliveries)
-        outputs.undecided += [
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What becomes of the events of one call, as it is found."""
+
+    outputs: Outputs
+    owed: Gathering
+    copies: CopyGathering
+
+    def deliver(self, index: int, routed: Routed) -> None:
+        """Deliver an event to whom it is owed here."""
+        self.owed.add(index, routed.deliveries)
+        self.outputs.undecided += [
             Undecided(index, subscriber, why) for subscriber, why in routed.undecided.items()
         ]
 

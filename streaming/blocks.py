@@ -1,9 +1,10 @@
 """What a shard's batch has to be written, packed into few large cells.
 
-Spark moves a row at a price, whatever its size, so many records travel in one cell: a *block*. There are two
-kinds. A block of records has what `dispatch` gives out one by one, in order. A block of deliveries has the
-events of an `Owed`, each once, and to whom they are owed. An event is never divided: all its deliveries stand
-in one block, and one that is larger than a block may be is a block of its own.
+Spark moves a row at a price, whatever its size, so many records travel in one cell: a *block*. There are
+three kinds. A block of records has what `dispatch` gives out one by one, in order. A block of deliveries has
+the events of an `Owed`, each once, and to whom they are owed; a block of copies those of an `Onward`, with
+the header of each copy. An event is never divided: all its deliveries, or copies, stand in one block, and one
+that is larger than a block may be is a block of its own.
 
 A block is a number of parts, each the bytes of one column, after a table of their lengths. A column of cells
 is two parts: the lengths (`NULL` for none) as little-endian numbers of four bytes, and all bytes together. A
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from branchline.kafka.dispatch import Dispatch
 from branchline.kafka.header_cells import pack_headers
-from branchline.kafka.owed import Owed
+from branchline.kafka.owed import Onward, Owed
 from branchline.kafka.record import Headers
 
 BLOCK_MAX_ROWS = 20_000
@@ -48,6 +49,7 @@ class BlockKind(IntEnum):
     """Not for Kafka: tells the driver what was counted."""
     RECORDS = 0
     DELIVERIES = 1
+    COPIES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +97,10 @@ def unpack(block: Block) -> Records | Owed:
         keys, values, headers, ids = (_cells(*each) for each in zip(cells[::2], cells[1::2], strict=True))
         return Records(bytes(steps), _names(topics), keys, values, _all(headers), ids)
     *cells, origins, first, subscriber, names = parts
-    keys, values, headers = (_cells(*each) for each in zip(cells[::2], cells[1::2], strict=True))
-    return Owed(
-        keys,
-        values,
-        _all(headers),
-        _names(origins),
-        np.frombuffer(first, _SIZES),
-        np.frombuffer(subscriber, _LENGTHS),
-        _names(names),
-    )
+    keys, values, headers, *prefixes = (_cells(*each) for each in zip(cells[::2], cells[1::2], strict=True))
+    events = (keys, values, _all(headers), _names(origins))
+    to = (np.frombuffer(first, _SIZES), np.frombuffer(subscriber, _LENGTHS), _names(names))
+    return Onward(*events, *to, *map(_all, prefixes)) if prefixes else Owed(*events, *to)
 
 
 class Checksum:
@@ -116,7 +112,7 @@ class Checksum:
     def add(self, block: Block) -> None:
         """The next block."""
         parts = _split(block.data)
-        if block.kind is BlockKind.DELIVERIES:
+        if block.kind is not BlockKind.RECORDS:
             *parts, first, subscriber, names = parts
             # Numbers are a block's own: in their place stand digests of what they mean.
             digests = np.array([zlib.crc32(name) for name in bytes(names).split(b"\n")[:-1]], np.uint32)
@@ -179,6 +175,8 @@ def _divided(owed: Owed) -> Iterator[Block]:
     columns = (owed.keys, owed.values, owed.headers, owed.origins)
     ends[1:] = _ROW_BYTES + sum(_sizes(column).clip(min=0) for column in columns)
     np.cumsum(ends, out=ends)
+    if isinstance(owed, Onward):
+        ends += np.append(0, np.cumsum(_sizes(owed.prefixes)))[owed.first]
     start = 0
     while start < events:
         in_bytes = np.searchsorted(ends, ends[start] + BLOCK_MAX_BYTES, "right") - 1
@@ -193,11 +191,12 @@ def _deliveries(owed: Owed, start: int, stop: int) -> Block:
     # Only the names that are needed: of all subscribers there may be very many.
     used, subscriber = np.unique(owed.subscriber[first[0] : first[-1]], return_inverse=True)
     return Block(
-        BlockKind.DELIVERIES,
+        BlockKind.COPIES if isinstance(owed, Onward) else BlockKind.DELIVERIES,
         _joined(
             *_column(owed.keys[start:stop]),
             *_column(owed.values[start:stop]),
             *_column(owed.headers[start:stop]),
+            *(_column(owed.prefixes[first[0] : first[-1]]) if isinstance(owed, Onward) else ()),
             _lines(owed.origins[start:stop]),
             (first - first[0]).astype(_SIZES).tobytes(),
             subscriber.astype(_LENGTHS).tobytes(),

@@ -10,9 +10,9 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any
 
+from branchline.kafka.arrivals import Received, received
 from branchline.kafka.fields import dump
 from branchline.kafka.headers import read_place
-from branchline.kafka.intake import Received, received
 from branchline.kafka.letters import told_fields, told_from_fields
 from branchline.kafka.messages import number_from
 from branchline.kafka.record import Headers, Place, Record

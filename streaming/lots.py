@@ -1,4 +1,4 @@
-"""The records of one block, as a writer handles them: by their number, and deliveries all together.
+"""The records of one block, as a writer handles them: by their number, deliveries and copies all together.
 
 What is owed goes out without an object for each record. Kafka's word on a refused one comes with the event
 and the topic, and one event goes to a topic once: so these say which record it was, and only then is an
@@ -14,9 +14,10 @@ import numpy as np
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from branchline.kafka import headers as bl
-from branchline.kafka.dispatch import Step
+from branchline.kafka.dispatch import Step, headers_of_copy
 from branchline.kafka.header_cells import unpack_headers
-from branchline.kafka.owed import Owed
+from branchline.kafka.owed import Onward, Owed
+from branchline.kafka.record import Headers
 from branchline.kafka.topics import Topics
 from branchline.streaming.blocks import Block, Records, unpack
 from branchline.streaming.refusals import Output
@@ -92,7 +93,7 @@ class DeliveryLot:
 
     def __init__(self, topics: Topics, owed: Owed) -> None:
         self._owed = owed
-        self._topics = [topics.out(name) for name in owed.names]
+        self._topics = [self._topic(topics, name) for name in owed.names]
         self._endings = [f":{name}" for name in owed.names]
         self._first: list[int] = owed.first.tolist()
         self._subscriber: list[int] = owed.subscriber.tolist()
@@ -114,11 +115,10 @@ class DeliveryLot:
         return next(index for index in to if self._topics[self._subscriber[index]] == topic)
 
     def output(self, index: int) -> Output:
-        event, number = self.event(index), self._subscriber[index]
-        owed = self._owed
-        delivery = owed.origins[event] + self._endings[number]
-        headers = (*unpack_headers(owed.headers[event]), (bl.ID, delivery.encode()))
-        return Output(self._topics[number], owed.keys[event], owed.values[event], headers, delivery)
+        event, owed = self.event(index), self._owed
+        delivery = self._id(event, index)
+        headers = (*unpack_headers(owed.headers[event]), *self._ours(event, index))
+        return Output(self.topic(index), owed.keys[event], owed.values[event], headers, delivery)
 
     def topic(self, index: int) -> str:
         return self._topics[self._subscriber[index]]
@@ -126,6 +126,19 @@ class DeliveryLot:
     def of(self, topics: Container[str]) -> Iterator[int]:
         numbers = [number for number, topic in enumerate(self._topics) if topic in topics]
         return iter(np.flatnonzero(np.isin(self._owed.subscriber, numbers)).tolist())
+
+    def _topic(self, topics: Topics, name: str) -> str:
+        """Where what is for a name goes."""
+        return topics.out(name)
+
+    def _id(self, event: int, index: int) -> str | None:
+        """The delivery's id; None for anything but a delivery."""
+        return self._owed.origins[event] + self._endings[self._subscriber[index]]
+
+    def _ours(self, event: int, index: int) -> Headers:
+        """Our own headers."""
+        delivery = self._owed.origins[event] + self._endings[self._subscriber[index]]
+        return ((bl.ID, delivery.encode()),)
 
     def produce(
         self,
@@ -139,12 +152,12 @@ class DeliveryLot:
 
         Those for topics `apart`, and whatever is not taken at once, are left to `one`, by their number.
         """
-        owed, topics, endings = self._owed, self._topics, self._endings
+        owed, topics = self._owed, self._topics
         first, subscriber = self._first, self._subscriber
         by_hand = {number for number, topic in enumerate(topics) if topic in apart}
         queue = producer.produce
         for event in events:
-            key, value, origin = owed.keys[event], owed.values[event], owed.origins[event]
+            key, value = owed.keys[event], owed.values[event]
             # Typed as less than what a producer takes.
             foreign: list[Any] = list(unpack_headers(owed.headers[event])) if owed.headers[event] else []
             on_delivery = partial(report, event)
@@ -153,7 +166,7 @@ class DeliveryLot:
                 if number in by_hand:
                     one(index)
                     continue
-                headers = [*foreign, (bl.ID, origin + endings[number])]
+                headers = [*foreign, *self._ours(event, index)]
                 try:
                     queue(topics[number], value, key, -1, on_delivery, headers=headers)
                 except (BufferError, KafkaException):
@@ -162,10 +175,29 @@ class DeliveryLot:
                 producer.poll(0)
 
 
+class CopyLot(DeliveryLot):
+    """What goes on to other brokers, event by event."""
+
+    def __init__(self, topics: Topics, onward: Onward) -> None:
+        super().__init__(topics, onward)
+        self._prefixes = onward.prefixes
+
+    def _topic(self, topics: Topics, name: str) -> str:
+        return topics.broker(name)
+
+    def _id(self, event: int, index: int) -> None:
+        return None
+
+    def _ours(self, event: int, index: int) -> Headers:
+        return headers_of_copy(self._owed.origins[event], self._prefixes[index])
+
+
 def lot_of(topics: Topics, block: Block) -> RecordLot | DeliveryLot:
     """The records of a block."""
     unpacked = unpack(block)
-    return RecordLot(unpacked) if isinstance(unpacked, Records) else DeliveryLot(topics, unpacked)
+    if isinstance(unpacked, Records):
+        return RecordLot(unpacked)
+    return CopyLot(topics, unpacked) if isinstance(unpacked, Onward) else DeliveryLot(topics, unpacked)
 
 
 class Lots:

@@ -22,8 +22,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
+from branchline.kafka.arrivals import received
 from branchline.kafka.errors import ConfigError
-from branchline.kafka.intake import received
 from branchline.kafka.rebuilding import Offsets
 from branchline.kafka.record import Record
 from branchline.routing.shard import Job, Shard, ShardState

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import numba
 
-from branchline.kafka.dispatch import dispatch
+from branchline.kafka.dispatch import dispatch, one_by_one
 from branchline.kafka.event_columns import EventColumns
 from branchline.kafka.header_cells import pack_headers
-from branchline.kafka.intake import read_batch
+from branchline.kafka.intake import TOGETHER_FROM, read_batch
+from branchline.kafka.record import Place, Record
 from branchline.kafka.topics import Topics
 from branchline.routing import compiled
 from branchline.routing.control import Operation, Request
@@ -91,4 +92,11 @@ def warm() -> None:
     intake = read_batch(topics, [], events)
     outputs = shard.handle(3, [], [], intake.events())
     assert outputs.deliveries and outputs.forwarded, "every part of the way was gone"
-    list(dispatch(topics, names[0], True, 3, intake, outputs))
+    written = one_by_one(topics, dispatch(topics, names[0], True, 3, intake, outputs))
+    copies = [
+        Record(Place(each.topic, 0, 0, 0), each.key, each.value, each.headers)
+        for each in written
+        if each.topic == topics.broker(names[1])
+    ]
+    intake = read_batch(topics, [], copies * TOGETHER_FROM)
+    assert shard.handle(4, [], [], intake.events()).counts["visits"] == len(intake.at) > 0

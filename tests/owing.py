@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from branchline.kafka.header_cells import pack_headers, unpack_headers
-from branchline.kafka.owed import Owed
+from branchline.kafka.owed import Onward, Owed
 from branchline.kafka.record import Headers, Place
 
 Event = tuple[Place, bytes | None, bytes | None, Headers, Sequence[str]]
@@ -37,3 +37,11 @@ def spelled_out(some: Owed) -> Iterator[tuple[str, bytes | None, bytes | None, H
             unpack_headers(some.headers[event]),
             [some.names[number] for number in to],
         )
+
+
+def onward(events: Sequence[Event], prefixes: Sequence[bytes]) -> Onward:
+    """Events that go on to brokers in place of subscribers, with a header for each, in turn."""
+    some = owed(events)
+    headers = [prefixes[place % len(prefixes)] for place in range(len(some))]
+    columns = (some.keys, some.values, some.headers, some.origins, some.first, some.subscriber, some.names)
+    return Onward(*columns, headers)

@@ -61,6 +61,10 @@ class Follower:
         for standing in self._standing:
             standing.catch_up()
 
+    def everywhere(self) -> int:
+        """How many stand at the roots, as of the last time: so many are found in every row."""
+        return sum(standing.count(ROOT) for standing in self._standing)
+
     def find(self, prefixes: Prefixes, rows: Flags) -> Followed:
         """Who is interested in these rows, as of now; other rows are not handled."""
         self.catch_up()

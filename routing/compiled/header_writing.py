@@ -10,6 +10,7 @@ taken back when the sibling comes: the bit never changes how many bytes an entry
 Cost: one pass to write and one for the checksum.
 """
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +44,11 @@ class Written(NamedTuple):
     first: Longs
     ok: Flags
     """Whether it was written; if not, it would be too large, and its run is empty."""
+
+    def cells(self) -> list[bytes]:
+        """Each by itself."""
+        whole = self.data.tobytes()
+        return [whole[start:end] for start, end in pairwise(self.first.tolist())]
 
 
 def write_headers(prefixes: Prefixes, copies: Copies) -> Written:

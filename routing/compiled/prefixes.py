@@ -24,6 +24,8 @@ Longs: TypeAlias = NDArray[np.int64]
 Words: TypeAlias = NDArray[np.uint64]
 
 CHILD_NUMBER_MAX = 2**31 - 1
+SCOPE_BITS = 64
+"""Homes that a scope in a column has bits for."""
 
 
 class Prefixes(NamedTuple):

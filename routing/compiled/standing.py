@@ -41,8 +41,8 @@ class Owners:
     def __init__(self) -> None:
         self.table: list[Owner | None] = []
         """By code; None where a code is free."""
-        self.generation = 0
-        """Grows whenever a code gets another owner."""
+        self.renewed: set[int] = set()
+        """Codes that have got another owner; whoever reads it empties it."""
         self._codes: dict[Owner, int] = {}
         self._uses: list[int] = []
         self._free: list[int] = []
@@ -51,7 +51,6 @@ class Owners:
         """The owner's code, which whoever asks will use."""
         code = self._codes.get(owner)
         if code is None:
-            self.generation += 1
             if self._free:
                 code = self._free.pop()
                 self.table[code] = owner
@@ -60,7 +59,12 @@ class Owners:
                 self.table.append(owner)
                 self._uses.append(0)
             self._codes[owner] = code
+            self.renewed.add(code)
         return code
+
+    def find(self, owner: Owner) -> int | None:
+        """The code of an owner that stands somewhere; None for anybody else."""
+        return self._codes.get(owner)
 
     def use(self, code: int, uses: int) -> None:
         """The code is used so much more, or less; whoever is not used any more loses it."""
@@ -95,7 +99,10 @@ class Standing:
         if len(touched) > max(_FEW_TOUCHED, _ANEW_FROM * np.count_nonzero(self.at_node)):
             self._read_all()
             return
-        self.at_node = grown(self.at_node, self._vocabulary.tree.size(), NOBODY)
+        # A node may have come and gone with a tree since, and be beyond those of the tree that there is now.
+        self.at_node = grown(
+            self.at_node, max(self._vocabulary.tree.size(), 1 + max(touched, default=0)), NOBODY
+        )
         clock = self._vocabulary.version.clock
         for where in touched:
             stands: dict[Owner, bool] = {}
@@ -106,6 +113,11 @@ class Standing:
         touched.clear()
         if self._used > max(2 * self._in_use, _SWEPT_FROM):
             self._sweep()
+
+    def count(self, node: int) -> int:
+        """How many stand at a node."""
+        cell = int(self.at_node[node])
+        return 1 if cell & 1 else int(self.pool[cell >> 1])
 
     def _put(self, where: Where, items: list[int]) -> None:
         """From now on these stand there."""

@@ -146,10 +146,15 @@ class Divider:
         self.forwarding = forwarding
         self._paper_delivery = paper_delivery
         self._own = _Own(table, position.name)
+        self.renewed: set[Identity] | None = None
+        """Subscriptions here whose filters have changed. Noted once somebody made it a set; whoever reads it
+        empties it."""
 
     def exchange(self, identity: Identity, before: Compiled | None, after: Compiled | None) -> None:
         """The filter of a subscription is another one now, or the first (no before) or none (no after)."""
         owner = identity if identity.home == self._position.name else identity.home
+        if self.renewed is not None and owner is identity:
+            self.renewed.add(identity)
         # First the new one: an owner of both must not be forgotten in between.
         if after is not None:
             self.forwarding.subscribe(after.cover, owner)
@@ -191,12 +196,20 @@ class Divider:
             routed.copies, routed.deliveries, routed.refused = [], [], unreadable.rejection
         return routed
 
-    # Many at once: see `entering.py`
+    # Many at once: see `entering.py` and `passing.py`
+
+    @property
+    def position(self) -> Position:
+        return self._position
 
     def is_open(self) -> bool:
-        """Whether an event that enters now can be routed by its content alone."""
+        """Whether events can be routed here by their content alone, or by what was found out about it."""
         position = self._position
         return position.member is not None and not position.joining and not self._paper_delivery
+
+    def has_own(self) -> bool:
+        """Whether any subscription stands here."""
+        return bool(self._own)
 
     def is_exact(self, identity: Identity) -> bool:
         """Whether the cover of a subscription here says all that its filter does."""

@@ -10,12 +10,12 @@ that have one the tree is walked, for the prefix that travels along.
 An owner's *sort* is looked up once, and again when its filter has changed.
 
 Cost: the scan and the match; then passes over the pairs that were found, in arrays. Python touches single
-events where a residual or an array has to be decided, or a copy to be made.
+events where a residual or an array has to be decided.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, overload
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,36 +28,14 @@ from branchline.routing.compiled.spans import Scanned
 from branchline.routing.compiled.walking import Walker
 from branchline.routing.control import Identity
 from branchline.routing.deliveries import Names
-from branchline.routing.overlay.dividing import Arrival, Copy, Divider, Routed
+from branchline.routing.overlay.copying import Copied, Copying
+from branchline.routing.overlay.dividing import Arrival, Divider, Routed
+from branchline.routing.overlay.scan import Scan
 from branchline.routing.prefix.forwarding import Forwarder, Found
 from branchline.routing.prefix.places import Owner
 from branchline.routing.values import JsonValue
 
 _UNKNOWN, _EXACT, _INEXACT, _HOME = range(4)
-
-
-class Scan(Protocol):
-    """A batch of events as it was scanned; they are known by their numbers in it."""
-
-    @property
-    def scanned(self) -> Scanned:
-        """The rows of all that could be read and have not too many choices."""
-        ...
-
-    @property
-    def rejected(self) -> Mapping[int, Rejection]:
-        """Those that cannot be read, and why."""
-        ...
-
-    @property
-    def unrowed(self) -> Sequence[int]:
-        """Those that can be read and have no rows."""
-        ...
-
-    @property
-    def arrays(self) -> NDArray[np.bool_]:
-        """Which of them have arrays that a filter may choose from."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +89,7 @@ class Entered:
     """To whom they are owed, side by side."""
     decided: dict[int, Routed] = field(default_factory=dict)
     """What was decided for single events: deliveries that are not above, and what is undecided."""
-    copies: list[tuple[int, Copy]] = field(default_factory=list)
+    copied: Copied = field(default_factory=Copied)
     refuted: int = 0
     exact_checks: int = 0
 
@@ -122,6 +100,7 @@ class Entrance:
     def __init__(self, divider: Divider, names: Names) -> None:
         self._divider = divider
         self._names = names
+        self._copying = Copying(divider, names)
         self._owners: list[_Owners] = []
 
     def interests(self, paths: Paths) -> "list[Interests] | None":
@@ -158,7 +137,7 @@ class Entrance:
         owed = np.unique(event[plain] * subscribers + number[plain])
         entered = Entered(owed // subscribers, (owed % subscribers).astype(np.int32))
         self._decide(interests, arrivals, scan, (event, code, part), here & special[event], entered)
-        self._copy(arrivals, scan, walker, event[away], number[away], entered)
+        entered.copied = self._copying.copies(arrivals, scan, walker, event[away], number[away])
         return entered
 
     def _decide(
@@ -180,34 +159,6 @@ class Entrance:
             routed = entered.decided[event] = self._divider.decide(arrivals[event], those)
             entered.refuted += routed.refuted
             entered.exact_checks += routed.exact_checks
-
-    def _copy(
-        self,
-        arrivals: Sequence[Arrival],
-        scan: Scan,
-        walker: Walker | None,
-        event: NDArray[np.int64],
-        home: NDArray[np.int32],
-        entered: Entered,
-    ) -> None:
-        """Copies for the hops that lead to these homes, with what a walk along the tree gives."""
-        hops = self._divider.hops()
-        needed: dict[int, set[str]] = {}
-        for number in np.unique(home).tolist():
-            hop = hops.get(self._names.all[number])
-            if hop is not None:
-                for each in np.unique(event[home == number]).tolist():
-                    needed.setdefault(each, set()).add(hop)
-        if not needed:
-            return
-        walked = np.zeros(len(arrivals), np.bool_)
-        if walker is not None:
-            walked[list(needed)] = True
-            walked &= ~scan.arrays
-            prefixes = walker.walk(scan.scanned, walked)
-        for each, to in sorted(needed.items()):
-            prefix = prefixes.prefix(each) if walked[each] else self._divider.enter(arrivals[each])
-            entered.copies += [(each, copy) for copy in self._divider.copies_of(prefix, to)]
 
 
 class _Owners:

@@ -37,8 +37,8 @@ class Methods:
     """Levels of the Routing Tree that a content match goes down to; None for all."""
     kept_versions: int = KEPT_VERSIONS
     batches_from: int | None = BATCHES_FROM
-    """Events that enter, times subscriptions, from which on they are routed as one batch; None for never,
-    which shows what prefix forwarding alone does."""
+    """Events that enter at a broker, or copies that come to it, times subscriptions, from which on they are
+    routed as one batch; None for never, which shows what prefix forwarding alone does."""
     paper_delivery: bool = False
     """Deliver to whoever was found, checking nothing: shows what forwarding alone lets through."""
 

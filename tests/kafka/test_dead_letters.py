@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from branchline.kafka import headers as bl
+from branchline.kafka.arrivals import received
 from branchline.kafka.dead_letters import (
     KEY_MAX_BYTES,
     LETTER_MIN_BYTES,
@@ -24,7 +25,7 @@ from branchline.kafka.dead_letters import (
     read_scope,
     retry_headers,
 )
-from branchline.kafka.intake import read_batch, received
+from branchline.kafka.intake import read_batch
 from branchline.kafka.record import Headers, Place, Record
 from branchline.kafka.topics import Topics
 from branchline.routing.codes import Code, Rejection

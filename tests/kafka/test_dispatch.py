@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from branchline.kafka import headers as bl
+from branchline.kafka.arrivals import received
 from branchline.kafka.dead_letters import (
     OWES_NOTHING,
     DeadLetter,
@@ -19,7 +20,7 @@ from branchline.kafka.dead_letters import (
     owed_to_scope,
 )
 from branchline.kafka.dispatch import Dispatch, Step, count, dispatch, one_by_one
-from branchline.kafka.intake import Intake, read_batch, received
+from branchline.kafka.intake import Intake, read_batch
 from branchline.kafka.letters import encode_letter, encode_recorded
 from branchline.kafka.messages import encode_request, encode_tick
 from branchline.kafka.record import Headers, Place, Record

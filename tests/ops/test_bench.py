@@ -64,3 +64,16 @@ def test_a_cold_worker_is_measured() -> None:
         assert [row["filters"] for row in rows] == [10, 20]
         assert all(row["open_ms"] > 0 and row["image_mb"] >= 0 and "cold_batch_ms" in row for row in rows)
         assert [("growth" in row) for row in rows] == [False, True]
+
+
+def test_hops_are_measured() -> None:
+    """A row for each broker in the line: what it took, what went on, and the bytes that travelled."""
+    arguments = ["bench", "hops", "--filters", "200", "--events", "300", "--hops", "3", "--rounds", "2"]
+    done = CliRunner().invoke(main, [*arguments, "--workload", "mixed", "--json"])
+    assert done.exit_code == 0, done.output
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["hop"] for row in rows] == [1, 2, 3] and rows[0]["copies"] == 300
+    assert rows[0]["share"] == 1 and all(row["us_per_copy"] > 0 and row["match_us"] > 0 for row in rows)
+    assert all(row["afresh"] == 0 and row["owed"] > 0 for row in rows)
+    assert all(0 < row["fpt_bytes"] <= row["fpt_bytes_max"] for row in rows[:-1])
+    assert rows[0]["copies"] > rows[1]["copies"] > rows[2]["copies"] > 0

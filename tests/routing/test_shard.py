@@ -698,7 +698,7 @@ def test_deliveries_are_those_of_the_plain_loop(
 
 def test_paths_that_nobody_names_any_more_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Subscribing with other names every time costs nothing for ever, and everybody gets their events."""
-    monkeypatch.setattr("branchline.routing.shard.PATHS_KEPT", 10)
+    monkeypatch.setattr("branchline.routing.batches.PATHS_KEPT", 10)
     shard = shard_of(batches_from=0)
     shard.handle(NOW_MS, [], [Request(Operation.SUBSCRIBE, "bob", "main", filter="x = 1")], NO_EVENTS)
     for number in range(100):
@@ -707,7 +707,7 @@ def test_paths_that_nobody_names_any_more_are_forgotten(monkeypatch: pytest.Monk
         both = batch([({"x": 1, f"n{number}": 1}, None), ({f"n{number - 1}": 1}, None)])
         owed = shard.handle(NOW_MS + number, [], [], both).deliveries
         assert [(each.event, each.subscriber) for each in owed] == [(0, "ann"), (0, "bob")]
-        assert shard._paths is not None and len(shard._paths) < 25
+        assert shard._batches.paths is not None and len(shard._batches.paths) < 25
 
 
 @given(any_script)

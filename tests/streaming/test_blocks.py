@@ -7,14 +7,16 @@ import pytest
 import strategies as our
 from hypothesis import given
 from hypothesis import strategies as st
-from owing import Event, owed, spelled_out
+from owing import Event, onward, owed, spelled_out
 
-from branchline.kafka.dispatch import Dispatch, Step
+from branchline.kafka.dispatch import Dispatch, Step, one_by_one
 from branchline.kafka.header_cells import unpack_headers
-from branchline.kafka.owed import Owed
+from branchline.kafka.owed import Onward, Owed
 from branchline.kafka.record import Place
+from branchline.kafka.topics import Topics
 from branchline.streaming import blocks
 from branchline.streaming.blocks import Block, BlockKind, Checksum, Records, pack, unpack
+from branchline.streaming.lots import lot_of
 
 Item = Dispatch | Sequence[Event]
 
@@ -143,3 +145,32 @@ def test_neither_kind_overtakes_the_other() -> None:
     event: Event = (Place("in.main", 0, 1, 2), None, None, (), ["ann"])
     kinds = [block.kind for block in packed([one, one, [event], [event], one])]
     assert kinds == [BlockKind.RECORDS, BlockKind.DELIVERIES, BlockKind.DELIVERIES, BlockKind.RECORDS]
+
+
+@given(
+    st.lists(events, min_size=1, max_size=6),
+    st.lists(st.binary(min_size=1, max_size=9), min_size=1),
+    st.integers(1, 200),
+)
+def test_copies_are_packed_with_their_headers(some: list[Event], prefixes: list[bytes], size: int) -> None:
+    """Each event once, and what a writer makes of a block is what one by one would be written."""
+    topics, made = Topics("a.b"), onward(some, prefixes)
+    whole = list(pack([made]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "BLOCK_MAX_BYTES", size)
+        divided = list(pack([made]))
+    assert {block.kind for block in divided} == {BlockKind.COPIES}
+    assert checksum(divided) == checksum(whole)
+    for packed_so in (whole, divided):
+        unpacked = [unpack(block) for block in packed_so]
+        assert all(isinstance(each, Onward) for each in unpacked)
+        assert [prefix for each in unpacked for prefix in each.prefixes] == list(made.prefixes)
+        lots = [lot_of(topics, block) for block in packed_so]
+        outputs = [lot.output(index) for lot in lots for index in range(len(lot))]
+        expected = list(one_by_one(topics, [made]))
+        assert [(each.topic, each.key, each.value, each.headers, each.delivery) for each in outputs] == [
+            (each.topic, each.key, each.value, each.headers, None) for each in expected
+        ]
+    if len(made):
+        other = onward(some, [prefix + b"!" for prefix in prefixes])
+        assert checksum(list(pack([other]))) != checksum(whole)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prefix_scripts import cover
 
-from branchline.kafka.intake import Received
+from branchline.kafka.arrivals import Received
 from branchline.kafka.letters import encode_letter
 from branchline.kafka.record import Place, Record
 from branchline.routing.control import Ended, Forgotten, Identity, Operation, Request, Subscribed

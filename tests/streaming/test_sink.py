@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-from owing import Event, owed
+from owing import Event, onward, owed
 
 from branchline.kafka import headers as bl
 from branchline.kafka.admin import ensure_topics
@@ -120,15 +120,23 @@ def values(cluster: Cluster, topic: str) -> list[bytes | None]:
     return [record.value for record in read_to_end(cluster, topic, hint="")]
 
 
-def test_a_refused_copy_is_owed_to_its_scope(cluster: Cluster, topics: Topics, written: Written) -> None:
+@pytest.mark.parametrize("in_columns", [False, True])
+def test_a_refused_copy_is_owed_to_its_scope(
+    cluster: Cluster, topics: Topics, written: Written, in_columns: bool
+) -> None:
     """The neighbour's topic does not take it: a dead letter for the homes behind it; the batch goes on."""
     neighbours = topics.broker("small"), topics.broker("third")
-    assert written(*(row(each, LARGE, copy(topics)) for each in neighbours))["diverted"] == 1
+    event: Event = (origin(topics), b"k", LARGE, (("trace", b"1"),), ["small", "third"])
+    columns = onward([event], [encode(Header(UNMATCHED, 0b110, 1, 1))])
+    items = [columns] if in_columns else [row(each, LARGE, copy(topics)) for each in neighbours]
+    assert written(*items)["diverted"] == 1
     (letter,) = dead_letters(cluster, topics)
     assert (letter.code, letter.owed, letter.place) == (Code.OUTPUT_REFUSED, "scope:6", origin(topics))
     assert (letter.record.key, letter.record.value) == (b"k", LARGE)
     assert letter.record.headers == (("trace", b"1"),)
     assert [values(cluster, each) for each in neighbours] == [[], [LARGE]]
+    (passed,) = read_to_end(cluster, topics.broker("third"), hint="")
+    assert (passed.key, passed.headers) == (b"k", copy(topics))
 
 
 def one_by_one(topics: Topics, events: Sequence[Event]) -> list[Dispatch | Owed]:
