@@ -165,8 +165,8 @@ class ShardStore:
                 meta = self._append_own(meta, pack(own), shard)
             self._put_meta(meta)
         state_bytes = meta.snapshot_bytes + meta.log_bytes
-        if self._since_image > max(self._sizes.image_min, state_bytes // self._sizes.image_share):
-            self._images.write_aside(meta.sequence, meta.token, shard.image)
+        due = self._since_image > max(self._sizes.image_min, state_bytes // self._sizes.image_share)
+        if due and self._images.write_aside(meta.sequence, meta.token, shard.image):
             self._since_image = 0
         _warm[job, index] = _Warm((meta.token, meta.own_token), shard, self._since_image)
 
@@ -310,9 +310,8 @@ class ShardStore:
                 gc.enable()
         if meta.sequence:
             self._counts["shards_built"] += 1
-        if large:
-            self._images.write_aside(meta.sequence, meta.token, shard.image)
-        return _Warm((meta.token, meta.own_token), shard, 0 if large else state_bytes)
+        written = large and self._images.write_aside(meta.sequence, meta.token, shard.image)
+        return _Warm((meta.token, meta.own_token), shard, 0 if written else state_bytes)
 
     def _parts(self, meta: _Meta) -> Iterator[ShardState]:
         snapshot = b"".join(_cells(self._snapshot))
