@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from branchline.ops.bench_build import build
+from branchline.ops.bench_changes import changes
 from branchline.ops.bench_cold import cold
 from branchline.ops.bench_delivery import delivery
 from branchline.ops.bench_match import match
@@ -83,5 +84,6 @@ bench.add_command(build)
 bench.add_command(tree)
 bench.add_command(cold)
 bench.add_command(pipeline)
+bench.add_command(changes)
 bench.add_command(delivery)
 bench.add_command(recovery)
