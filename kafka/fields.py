@@ -26,10 +26,13 @@ UNFIT = (KeyError, TypeError, ValueError)
 """What the readers of single fields raise."""
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
 def dump(message: Mapping[str, Any]) -> bytes:
     """JSON as we write it: compact, UTF-8, fields in the order given, nulls left out."""
     present = {name: value for name, value in message.items() if value is not None}
-    return json.dumps(present, ensure_ascii=False, separators=(",", ":")).encode()
+    return _ENCODER.encode(present).encode()
 
 
 def read_object(

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from branchline.ops.bench_build import build
+from branchline.ops.bench_changes import changes
 from branchline.ops.bench_cold import cold
 from branchline.ops.bench_delivery import delivery
 from branchline.ops.bench_hops import hops
@@ -85,5 +86,6 @@ bench.add_command(tree)
 bench.add_command(hops)
 bench.add_command(cold)
 bench.add_command(pipeline)
+bench.add_command(changes)
 bench.add_command(delivery)
 bench.add_command(recovery)

@@ -227,10 +227,21 @@ class Shard:
             for broker in self.brokers.values():
                 broker.restore([job.topology])
         for part in state if image is None else chain([image.rest], state):
-            for told in part.told:
-                self.trees.apply(told)
-            for name, fact in _side_by_side(part.facts):
-                self.brokers[name].restore([fact])
+            self._restore(part)
+
+    def become(self, index: int, own: Iterable[ShardState]) -> None:
+        """Be the shard of this number from now on, with what is its own: all the rest they have in common."""
+        self._leads = index == 0
+        for broker in self.brokers.values():
+            broker.disown()
+        for part in own:
+            self._restore(part)
+
+    def _restore(self, part: ShardState) -> None:
+        for told in part.told:
+            self.trees.apply(told)
+        for name, fact in _side_by_side(part.facts):
+            self.brokers[name].restore([fact])
 
     def state(self) -> ShardState:
         """The whole state as one value: what a snapshot holds."""

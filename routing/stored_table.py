@@ -107,6 +107,8 @@ class StoredTable:
         self.in_force: Counter[str] = Counter(json.loads(bytes(self._section["homes"])))
         """How many subscriptions were in force at each home."""
         self._taken: set[int] = set()
+        self._first_end = 0
+        """All ends before this place are taken."""
         self._recalled: dict[Identity, Recalled] = {}
 
     def rows(self) -> list[int]:
@@ -171,7 +173,10 @@ class StoredTable:
     def ended_until(self, at_ms: int) -> Iterator[Ended]:
         """The ends at or before a time that are left."""
         until = bisect_right(self._section["ended_at"], at_ms)
-        for row in self._section["ended_row"][:until]:
+        rows = self._section["ended_row"]
+        while self._first_end < until and rows[self._first_end] in self._taken:
+            self._first_end += 1
+        for row in rows[self._first_end : until]:
             if row not in self._taken:
                 change = self.change(row)
                 assert isinstance(change, Ended)

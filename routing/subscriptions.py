@@ -6,11 +6,15 @@ every change here.
 
 A table that was stored (`stored_table.py`) is read where it lies; a subscription that changes stands here
 from then on.
+
+Ends wait on a heap, by when they were, for the day to pass after which they are forgotten; one that has been
+undone since is left out when it comes to the top. So no call looks at all that is remembered.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 from branchline.routing.codes import Rejection
 from branchline.routing.compiling import Compiled, compile_filter
@@ -34,6 +38,8 @@ class SubscriptionTable:
         self._stored = stored
         self._in_force: dict[Identity, Subscription] = {}
         self._ended: dict[Identity, Ended] = {}
+        self._ends: list[tuple[int, Identity]] = []
+        """When subscriptions ended, the first on top; of those that ended here, not of stored ones."""
         self._homes: dict[str, Counter[str]] = {}
         """For each subscriber, how many subscriptions it has at which homes; of a table that was stored, for
         those of whom that has changed."""
@@ -104,6 +110,7 @@ class SubscriptionTable:
         if isinstance(change, Ended):
             self._drop(change.identity)
             self._ended[change.identity] = change
+            heappush(self._ends, (change.at_ms, change.identity))
             self._of.setdefault(change.identity.subscriber, set()).add(change.identity)
             return True
         compiled = compile_filter(change.spelling, change.filter)
@@ -117,10 +124,18 @@ class SubscriptionTable:
 
     def forgettable(self, now_ms: int) -> list[Forgotten]:
         """The ends that have been remembered long enough, oldest first."""
-        due = [ended for ended in self._ended.values() if ended.at_ms + ENDED_REMEMBERED_MS <= now_ms]
-        if self._stored is not None:
-            due += self._stored.ended_until(now_ms - ENDED_REMEMBERED_MS)
-        return [Forgotten(each.identity, each.number) for each in sorted(due, key=_when)]
+        until_ms = now_ms - ENDED_REMEMBERED_MS
+        due: dict[Identity, Ended] = {}
+        while self._ends and self._ends[0][0] <= until_ms:
+            at_ms, identity = heappop(self._ends)
+            ended = self._ended.get(identity)
+            if ended is not None and ended.at_ms == at_ms:
+                due[identity] = ended
+        for ended in due.values():
+            # Until they are forgotten indeed.
+            heappush(self._ends, (ended.at_ms, ended.identity))
+        stored = [] if self._stored is None else self._stored.ended_until(until_ms)
+        return [Forgotten(each.identity, each.number) for each in sorted([*due.values(), *stored], key=_when)]
 
     def highest_number(self, home: str) -> Number | None:
         """The highest number of any subscription known of a home."""

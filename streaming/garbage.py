@@ -4,6 +4,9 @@ Spark has a Python worker collect garbage after every task, which looks at every
 second where a shard of ten thousand subscriptions is kept warm. What has survived that once is taken out of
 the search, at the beginning of the next task. Objects that are in no cycle are freed as ever. For the others,
 which are few, everything is searched now and then.
+
+Within a task nothing is searched: a batch of a thousand changes makes so many objects that Python would
+search some hundred times, and find nothing.
 """
 
 import gc
@@ -18,6 +21,7 @@ def spare() -> None:
     """Begin a task: nothing that is there now is searched after it, but once in a while."""
     global _tasks
     _tasks += 1
+    gc.disable()
     if _tasks % SEARCHED_EVERY:
         gc.freeze()
     else:

@@ -12,6 +12,10 @@ at once; usually one does, since whoever begins claims it. It is written by a pr
 sees the shard as it was then, while the worker goes on. Nothing that goes wrong here stops a batch: a full
 disk means that there is no file. Nothing in a file is code, and nothing is unpickled.
 
+Where subscriptions change all the time, every batch would be worth an image, and writing them would never
+end. So one is written at a time on a host, and after it nobody writes for some times what it took to make.
+The price is paid by a cold worker, which then obeys more of the log.
+
     head         magic, format version, count of parts; sequence number, token
     sizes        of each part in bytes: the facts that are not in arrays, then the buffers
     checksum     CRC-32 of all before it
@@ -49,6 +53,9 @@ KEPT = 2
 """Images of a job that are kept: the newest, and the one before it for whoever runs a batch again."""
 CLAIM_S = 300.0
 """How long one who said that it writes an image is believed."""
+REST = 4.0
+"""After an image nobody writes one for so many times the processor time that it took: images of a job take a
+fifth of a core at most."""
 LEFTOVER_S = 7 * 86_400.0
 """How long the folder of a job that does not use it is left alone."""
 
@@ -68,26 +75,29 @@ class Images:
         self._named = hashlib.blake2b(repr((name, job)).encode(), digest_size=8).hexdigest()
         self._folder = folder
         self._writer: int | None = None
+        self._claim: Path | None = None
+        self._took_s = 0.0
+        """Processor time that the last image took which was written aside from here."""
         self.counts: Counter[str] = Counter()
         """What happened here since somebody last looked."""
 
-    def write_aside(self, sequence: int, token: bytes, make: Callable[[], Image | None]) -> None:
-        """Write the image of this point in a process of its own, one at a time."""
-        if self._is_writing():
-            return
+    def write_aside(self, sequence: int, token: bytes, make: Callable[[], Image | None]) -> bool:
+        """Write the image of this point in a process of its own; False if it should be tried again later."""
+        if self._is_writing() or self._is_soon():
+            return False
         claimed = self._claimed(sequence, token)
         if claimed is None:
-            return
+            return True
         try:
             writer = os.fork()
         except OSError:
             self.counts["images_unwritten"] += 1
             claimed.unlink(missing_ok=True)
-            return
+            return True
         if writer:
-            self._writer = writer
+            self._writer, self._claim = writer, claimed
             self.counts["images_written"] += 1
-            return
+            return True
         try:
             # Nobody may wait for this process because it has the worker's sockets open, too.
             os.closerange(3, os.sysconf("SC_OPEN_MAX"))
@@ -110,17 +120,34 @@ class Images:
     def finish(self) -> None:
         """Return when what is written aside is there."""
         if self._writer is not None:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(self._writer, 0)
-            self._writer = None
+            self._reap(0)
 
     def _is_writing(self) -> bool:
-        if self._writer is not None:
-            with contextlib.suppress(ChildProcessError):
-                if os.waitpid(self._writer, os.WNOHANG) == (0, 0):
-                    return True
-            self._writer = None
-        return False
+        return self._writer is not None and not self._reap(os.WNOHANG)
+
+    def _reap(self, options: int) -> bool:
+        """Whether the writer is gone; then, what it took is known, and its claim is nobody's any more."""
+        assert self._writer is not None
+        with contextlib.suppress(ChildProcessError):
+            found, _, used = os.wait4(self._writer, options)
+            if not found:
+                return False
+            self._took_s = used.ru_utime + used.ru_stime
+        if self._claim is not None:
+            self._claim.unlink(missing_ok=True)
+        self._writer = self._claim = None
+        return True
+
+    def _is_soon(self) -> bool:
+        """Whether somebody on this host is writing, or was a short while ago."""
+        rest_s = REST * self._took_s
+        try:
+            folder = self._job_folder()
+            if any(0 <= _age(path) < rest_s for path in folder.glob("*" + _SUFFIX)):
+                return True
+            return any(_age(path) <= CLAIM_S and _claimer_lives(path) for path in folder.glob("*.claim"))
+        except OSError:
+            return False
 
     def _claimed(self, sequence: int, token: bytes) -> Path | None:
         """The claim of whoever is to write this image; None if it is there, or another one has claimed it."""
@@ -165,13 +192,17 @@ class Images:
         with contextlib.suppress(OSError):
             path.unlink()
 
-    def _private_folder(self) -> Path | None:
-        """The job's folder, which nobody else can write to; None if there is no such."""
+    def _job_folder(self) -> Path:
         base = self._folder or Path(
             os.environ.get(FOLDER) or Path(tempfile.gettempdir()) / f"branchline-{os.getuid()}"
         )
         # An image holds what only the same program would make.
-        for each in (base, base / f"{self._named}-{program()}"):
+        return base / f"{self._named}-{program()}"
+
+    def _private_folder(self) -> Path | None:
+        """The job's folder, which nobody else can write to; None if there is no such."""
+        folder = self._job_folder()
+        for each in (folder.parent, folder):
             each.mkdir(mode=0o700, parents=True, exist_ok=True)
             about = each.lstat()
             if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or about.st_mode & 0o022:

@@ -9,7 +9,9 @@ written, in chunks. Of the latter, which is little, there is a list.
 The store is the truth. A worker also keeps the shards that it has built in memory, but uses one only if its
 tokens equal the stored ones. A token is the digest of all entries so far: equal tokens mean equal state,
 whichever worker, attempt or run made it; so nothing depends on which worker a shard lands on, and a replay
-writes the same bytes.
+writes the same bytes. Spark gives a job's shards to its workers as it likes, another one every other batch.
+So one whose token of what is shared is the stored one may become any shard of its job: only what is that
+shard's own is read.
 
 A worker that has not got the shard looks for an image on its host (`images.py`), and obeys the entries since.
 That these entries lead from the image's token to the stored one shows that it is an image of this very state.
@@ -145,10 +147,9 @@ class ShardStore:
         It is taken out of this worker's memory: if handling the batch fails half-way, the half-changed
         shard is lost with it, and the next attempt builds it afresh.
         """
-        warm = _warm.pop((job, index), None)
         meta = self._taken = self._read_meta()
-        if warm is None or warm.tokens != (meta.token, meta.own_token):
-            del warm  # its memory is free before another one is built
+        warm = self._warm_one(job, index, meta)
+        if warm is None:
             warm = self._open(job, index, meta) or self._build(job, index, meta)
         self._since_image = warm.since_image
         return warm.shard
@@ -164,8 +165,8 @@ class ShardStore:
                 meta = self._append_own(meta, pack(own), shard)
             self._put_meta(meta)
         state_bytes = meta.snapshot_bytes + meta.log_bytes
-        if self._since_image > max(self._sizes.image_min, state_bytes // self._sizes.image_share):
-            self._images.write_aside(meta.sequence, meta.token, shard.image)
+        due = self._since_image > max(self._sizes.image_min, state_bytes // self._sizes.image_share)
+        if due and self._images.write_aside(meta.sequence, meta.token, shard.image):
             self._since_image = 0
         _warm[job, index] = _Warm((meta.token, meta.own_token), shard, self._since_image)
 
@@ -257,6 +258,21 @@ class ShardStore:
             raise LayoutDiffers(layout, self._layout)
         return _Meta(layout, bytes(token), bytes(own_token), *numbers)
 
+    def _warm_one(self, job: Job, index: int, meta: _Meta) -> _Warm | None:
+        """The shard from this worker's memory; also one that was another of the job's, in the same state."""
+        warm = _warm.pop((job, index), None)
+        if warm is not None and warm.tokens == (meta.token, meta.own_token):
+            return warm
+        if warm is None or warm.tokens[0] != meta.token:
+            del warm  # its memory is free before another one is built
+            alike = (key for key, each in _warm.items() if key[0] == job and each.tokens[0] == meta.token)
+            key = next(alike, None)
+            if key is None:
+                return None
+            warm = _warm.pop(key)
+        warm.shard.become(index, map(unpack, _cells(self._own)))
+        return warm
+
     def _open(self, job: Job, index: int, meta: _Meta) -> _Warm | None:
         """The shard from an image on this host, None if there is none to go on from."""
         for sequence, token, path in self._images.find(meta.sequence):
@@ -294,9 +310,8 @@ class ShardStore:
                 gc.enable()
         if meta.sequence:
             self._counts["shards_built"] += 1
-        if large:
-            self._images.write_aside(meta.sequence, meta.token, shard.image)
-        return _Warm((meta.token, meta.own_token), shard, 0 if large else state_bytes)
+        written = large and self._images.write_aside(meta.sequence, meta.token, shard.image)
+        return _Warm((meta.token, meta.own_token), shard, 0 if written else state_bytes)
 
     def _parts(self, meta: _Meta) -> Iterator[ShardState]:
         snapshot = b"".join(_cells(self._snapshot))

@@ -128,6 +128,11 @@ class Broker:
         yield Lapsed(self.home.leases.lapsed_ms)
         yield from map(Held, self.held)
 
+    def disown(self) -> None:
+        """Be as a broker of the same job in a shard that has nothing of its own yet."""
+        self.held = []
+        self.home.leases.untell()
+
     def _standing(self) -> Iterator[Fact]:
         if self.topology is not None:
             yield self.topology

@@ -78,8 +78,9 @@ class Home:
                 return self._standing(index, request, known)
         refusal = self._check(now_ms, identity, request, known)
         if refusal:
-            ack = self._ack(index, Status.REFUSED, identity, request=request.request, rejection=refusal)
-            return Answer([replace(ack, own=request.own)])
+            return Answer(
+                [self._ack(index, Status.REFUSED, identity, None, request.request, refusal, own=request.own)]
+            )
         requests = with_request(known, request)
         if known is not None and self._asks_for_what_stands(now_ms, request, known):
             answer = self._standing(index, request, known)
@@ -104,14 +105,22 @@ class Home:
             until_ms=None if request.lease_ms is None else now_ms + request.lease_ms,
             own=request.own,
         )
-        acks = [
-            self._ack(
-                index, Status.ACCEPTED, identity, subscribed.number, request.request, note=_note(subscribed)
-            )
-        ]
+        acks = []
         if isinstance(known, Subscribed):
-            acks.insert(0, self._ack(index, Status.REPLACED, identity, known.number, request.request))
-        acks = [replace(ack, own=request.own) for ack in acks]
+            acks.append(
+                self._ack(index, Status.REPLACED, identity, known.number, request.request, own=request.own)
+            )
+        acks.append(
+            self._ack(
+                index,
+                Status.ACCEPTED,
+                identity,
+                subscribed.number,
+                request.request,
+                note=_note(subscribed),
+                own=request.own,
+            )
+        )
         return Answer(acks, subscribed, awaited=Awaited(identity, subscribed.number, (request.request,)))
 
     def of(self, subscriber: str) -> list[Subscribed | Ended]:
@@ -122,9 +131,11 @@ class Home:
         """The acks that a subscription is in force, by where the last request for it came from."""
         known = self._table.find(awaited.identity)
         note = _note(known) if isinstance(known, Subscribed) else None
-        ack = self._ack(index, Status.IN_FORCE, awaited.identity, awaited.number, note=note)
         own = known is not None and known.own
-        return [replace(ack, request=request, own=own) for request in awaited.requests]
+        return [
+            self._ack(index, Status.IN_FORCE, awaited.identity, awaited.number, request, note=note, own=own)
+            for request in awaited.requests
+        ]
 
     def again(self, awaited: Awaited) -> Subscribed:
         """What is pending, to be told again."""
@@ -144,8 +155,8 @@ class Home:
         """How the subscription stands, as the answer to a request that is not the first to say so."""
 
         def ack(status: Status, note: str | None = None) -> Ack:
-            said = self._ack(index, status, known.identity, known.number, request.request, note=note)
-            return replace(said, own=request.own)
+            named = known.identity, known.number, request.request
+            return self._ack(index, status, *named, note=note, own=request.own)
 
         if isinstance(known, Ended):
             asks_to_end = request.operation is Operation.UNSUBSCRIBE
@@ -223,7 +234,7 @@ class Home:
             return None
         number = self.next_number(now_ms)
         ended = Ended(known.identity, number, now_ms, known.requests, expired=True, own=known.own)
-        return ended, replace(self._ack(None, Status.EXPIRED, known.identity, number), own=known.own)
+        return ended, self._ack(None, Status.EXPIRED, known.identity, number, own=known.own)
 
     def end_all(self, now_ms: int) -> Iterator[tuple[Ended, Ack]]:
         """End all subscriptions, because the broker is leaving."""
@@ -235,8 +246,7 @@ class Home:
         ]
         for known in sorted(own, key=lambda change: change.identity):
             ended = Ended(known.identity, self.next_number(now_ms), now_ms, known.requests, own=known.own)
-            ack = self._ack(None, Status.ENDED, known.identity, ended.number, note=note)
-            yield ended, replace(ack, own=known.own)
+            yield ended, self._ack(None, Status.ENDED, known.identity, ended.number, note=note, own=known.own)
 
     def _ack(
         self,
@@ -247,9 +257,10 @@ class Home:
         request: str | None = None,
         rejection: Rejection | None = None,
         note: str | None = None,
+        own: bool = False,
     ) -> Ack:
         return Ack(
-            index, status, identity.subscriber, identity.id, self.name, number, request, rejection, note
+            index, status, identity.subscriber, identity.id, self.name, number, request, rejection, note, own
         )
 
 

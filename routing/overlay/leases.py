@@ -7,6 +7,9 @@ because the batch's time, which all shards share, is past the lease.
 Whenever a lease is begun or renewed, its end goes on a heap; what a later change has made of the subscription
 is looked up when an end comes to the top. So ends that no longer hold stay until then, and do no harm.
 
+What was told to expire is off the heap, and is remembered beside it: a shard that this one becomes may not
+have told it, or may have to tell it again.
+
 Of leases that were stored with the table, which are sorted, the next one goes on the heap when it is no later
 than what is at the top.
 
@@ -23,6 +26,10 @@ from branchline.routing.overlay.letters import Expire
 from branchline.routing.stored_table import StoredTable
 from branchline.routing.subscriptions import SubscriptionTable
 
+_TOLD_FEW = 1_024
+"""Ends that were told are looked through for those that no longer hold when there are twice as many as after
+the last time, and not below this."""
+
 
 class Leases:
     """The ends of leases, of subscriptions that stand in a table."""
@@ -32,6 +39,9 @@ class Leases:
         """All leases that end at or before this have been told to expire."""
         self._table = table
         self._ends: list[tuple[int, Identity]] = []
+        self._told: list[tuple[int, Identity]] = []
+        """Ends that are off the heap because they were told to expire; some of them no longer hold."""
+        self._told_most = _TOLD_FEW
         self._stored = stored
         self._next_stored = 0
 
@@ -43,8 +53,8 @@ class Leases:
     def due_ms(self) -> int | None:
         """When a lease is over next; None if there is none."""
         self._refill()
-        while self._ends and not self._stands(*self._ends[0]):
-            heappop(self._ends)
+        while self._ends and not self._is_due(*self._ends[0]):
+            self._take_off()
             self._refill()
         return self._ends[0][0] if self._ends else None
 
@@ -53,13 +63,30 @@ class Leases:
         due: dict[Expire, None] = {}
         self._refill()
         while self._ends and self._ends[0][0] <= now_ms:
-            until_ms, identity = heappop(self._ends)
-            if self._stands(until_ms, identity):
+            until_ms, identity = self._take_off()
+            if self._is_due(until_ms, identity):
                 known = self._table.find(identity)
                 assert known is not None
                 due[Expire(identity, known.number, until_ms)] = None
             self._refill()
         return list(due)
+
+    def untell(self) -> None:
+        """As if nothing had been told to expire."""
+        for end in self._told:
+            heappush(self._ends, end)
+        self._told = []
+        self.lapsed_ms = -1
+
+    def _take_off(self) -> tuple[int, Identity]:
+        """The end at the top, off the heap; remembered, if it still holds."""
+        end = heappop(self._ends)
+        if self._holds(*end):
+            self._told.append(end)
+            if len(self._told) > self._told_most:
+                self._told = [each for each in self._told if self._holds(*each)]
+                self._told_most = max(_TOLD_FEW, 2 * len(self._told))
+        return end
 
     def _refill(self) -> None:
         """Let the top of the heap be the next of all ends."""
@@ -70,10 +97,14 @@ class Leases:
             heappush(self._ends, stored.lease(self._next_stored))
             self._next_stored += 1
 
-    def _stands(self, until_ms: int, identity: Identity) -> bool:
-        """Whether that is when the lease is over now, and nobody was told so yet."""
+    def _holds(self, until_ms: int, identity: Identity) -> bool:
+        """Whether that is when the lease is over now."""
         known = self._table.find(identity)
-        return isinstance(known, Subscribed) and known.until_ms == until_ms > self.lapsed_ms
+        return isinstance(known, Subscribed) and known.until_ms == until_ms
+
+    def _is_due(self, until_ms: int, identity: Identity) -> bool:
+        """Whether that is when the lease is over now, and nobody was told so yet."""
+        return until_ms > self.lapsed_ms and self._holds(until_ms, identity)
 
 
 def is_over(known: Subscribed, now_ms: int) -> bool:

@@ -189,6 +189,19 @@ def test_ends_are_forgettable_after_a_day_oldest_first(ages: list[int], now: int
     assert table.forgettable(0) == []
 
 
+def test_an_end_that_was_undone_is_not_forgotten() -> None:
+    """Subscribed anew and ended later, it is remembered from the later end on; asking changes nothing."""
+    table = SubscriptionTable([Ended(ALICE, Number(1, 1), 5), subscribed(ALICE, 2)])
+    assert table.forgettable(5 + ENDED_REMEMBERED_MS) == []
+    table.apply(Ended(ALICE, Number(1, 3), 9))
+    table.apply(Ended(ALICE, Number(1, 3), 9, ("again",), revision=1))
+    assert table.forgettable(8 + ENDED_REMEMBERED_MS) == []
+    for _ in range(2):
+        assert table.forgettable(9 + ENDED_REMEMBERED_MS) == [Forgotten(ALICE, Number(1, 3))]
+    table.apply(Forgotten(ALICE, Number(1, 3)))
+    assert table.forgettable(9 + ENDED_REMEMBERED_MS) == []
+
+
 def test_the_highest_number_counts_ends_and_is_none_for_an_empty_table() -> None:
     """`highest_number` looks at standing and ended subscriptions of the home alike, and at no other's."""
     assert SubscriptionTable().highest_number("dublin") is None

@@ -82,6 +82,7 @@ def searching() -> Iterator[None]:
     gc.unfreeze()
     yield
     gc.unfreeze()
+    gc.enable()
 
 
 def test_what_is_there_when_a_task_begins_is_not_searched_but_now_and_then(
@@ -100,6 +101,7 @@ def test_what_is_there_when_a_task_begins_is_not_searched_but_now_and_then(
     monkeypatch.setattr(garbage, "SEARCHED_EVERY", 3)
     old = Knot()
     garbage.spare()
+    assert not gc.isenabled(), "a task is not interrupted"
     Knot()
     gc.collect()
     assert knots() == 0, "the new one is gone, and the old one is not looked at"

@@ -74,7 +74,7 @@ def test_one_that_is_there_is_not_made_again(images: Images, shard: Shard) -> No
     images.write(1, TOKEN, never)
     images._claimed(2, TOKEN)
     images.write(2, TOKEN, never)
-    images.write_aside(2, TOKEN, never)
+    assert not images.write_aside(2, TOKEN, never)
     assert images.counts == {"images_written": 1}
 
 
@@ -99,6 +99,22 @@ def test_a_process_writes_it_aside(images: Images, shard: Shard) -> None:
     found = opened(images)
     assert found is not None and found.state() == before
     assert list(images.find(0)) == []
+
+
+def test_images_leave_a_host_time_for_other_things(
+    images: Images, shard: Shard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After one there is a rest in proportion to what it took; meanwhile nobody writes, but asks again."""
+    assert images.write_aside(1, TOKEN, shard.image)
+    images.finish()
+    assert images._took_s > 0
+    monkeypatch.setattr(module, "REST", 3_600 / images._took_s)
+    assert not images.write_aside(2, TOKEN, shard.image)
+    [path] = [path for _, _, path in images.find(1)]
+    os.utime(path, (path.stat().st_mtime - 3_601,) * 2)
+    assert images.write_aside(2, TOKEN, shard.image)
+    images.finish()
+    assert [at for at, _, _ in images.find(9)] == [2, 1]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
