@@ -6,7 +6,7 @@ the search, at the beginning of the next task. Objects that are in no cycle are 
 which are few, everything is searched now and then.
 
 Within a task nothing is searched: a batch of a thousand changes makes so many objects that Python would
-search some hundred times, and find nothing.
+search again and again, and find nothing.
 """
 
 import gc
