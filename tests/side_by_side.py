@@ -27,6 +27,9 @@ AT_ONCE = 2
 
 TELL_EVERY_S = 60.0
 
+SLOWEST = ("--durations", "20", "--durations-min", "5")
+"""What of a part takes longest is told with it."""
+
 
 class Part:
     """One pytest. What it prints goes to a file: a pipe that nobody reads would stop it."""
@@ -34,7 +37,7 @@ class Part:
     def __init__(self, name: str, marks: str, arguments: list[str], folder: Path) -> None:
         self.name = name
         self._file = folder / f"{marks.split()[0]}.output"
-        command = [sys.executable, "-m", "pytest", "-m", marks, *arguments]
+        command = [sys.executable, "-m", "pytest", "-m", marks, *SLOWEST, *arguments]
         with self._file.open("wb") as output:
             self.process = subprocess.Popen(
                 command, stdout=output, stderr=output, cwd=Path(__file__).parents[1]
