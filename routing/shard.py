@@ -27,12 +27,12 @@ from branchline.routing.control import Ack, Change, Request, Status, Subscribed
 from branchline.routing.deliveries import Deliveries, Gathering, Names, no_deliveries
 from branchline.routing.forwarded import CopyGathering, ForwardedCopies, no_copies
 from branchline.routing.limits import SUBSCRIPTIONS_PER_SUBSCRIBER
+from branchline.routing.methods.naming import DISSEMINATION, Methods, make_forwarding
 from branchline.routing.overlay.broker import Broker
 from branchline.routing.overlay.dividing import Arrival, Routed
 from branchline.routing.overlay.explaining import Explain, Explained, explain
 from branchline.routing.overlay.facts import OWN, Fact
 from branchline.routing.overlay.letters import Letter, Propose
-from branchline.routing.overlay.methods import DISSEMINATION, FORWARDING, Methods
 from branchline.routing.overlay.recording import to_record
 from branchline.routing.overlay.speaking import Speaker
 from branchline.routing.overlay.topology import Topology, founded
@@ -214,7 +214,7 @@ class Shard:
             places = list(islice(buffers, methods.parts))
             self.brokers[name] = Broker(
                 name,
-                FORWARDING[methods.forwarding](methods, self.trees, places),
+                make_forwarding(methods, self.trees, places),
                 DISSEMINATION[methods.dissemination](),
                 paper_delivery=methods.paper_delivery,
                 stored=None if table is None else StoredTable(table),
@@ -485,4 +485,6 @@ def _count(routed: Routed, counts: Counter[str]) -> None:
     counts["exact_checks"] += routed.exact_checks
     counts["refuted"] += routed.refuted
     counts["retired_homes"] += routed.retired
-    counts["older_walks"] += routed.found is not None and routed.found.older > 0
+    if routed.found is not None:
+        counts["older_walks"] += routed.found.older > 0
+        counts.update(routed.found.counts)

@@ -19,7 +19,7 @@ from branchline.kafka.errors import CheckpointDiffers, ConfigError
 from branchline.kafka.proposing import record_first
 from branchline.kafka.topics import TopicKind, Topics, check_name
 from branchline.routing.limits import SUBSCRIPTIONS_PER_SUBSCRIBER
-from branchline.routing.overlay.methods import Methods
+from branchline.routing.methods.naming import Methods
 from branchline.routing.overlay.topology import Topology, fault
 from branchline.routing.shard import Job
 from branchline.streaming import checkpoint, state

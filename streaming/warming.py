@@ -21,7 +21,7 @@ from branchline.kafka.record import Place, Record
 from branchline.kafka.topics import Topics
 from branchline.routing import compiled
 from branchline.routing.control import Operation, Request
-from branchline.routing.overlay.methods import Methods
+from branchline.routing.methods.naming import Methods
 from branchline.routing.overlay.topology import Link, founded
 from branchline.routing.shard import EventBatch, Job, Shard
 

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 from branchline.routing.codes import Rejection
 from branchline.routing.control import Ack, Identity, Number, Operation, Request, Status, Subscribed
+from branchline.routing.methods.naming import Methods
 from branchline.routing.overlay.broker import Broker
 from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.letters import Body, Letter
-from branchline.routing.overlay.methods import Methods
 from branchline.routing.overlay.topology import Topology, founded, link
 from branchline.routing.prefix.header import Header
 from branchline.routing.prefix.optimizer import Optimizer, Settings

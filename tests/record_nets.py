@@ -6,7 +6,7 @@ from branchline.kafka.dispatch import Step, dispatch, one_by_one
 from branchline.kafka.intake import read_batch
 from branchline.kafka.record import Headers, Place, Record
 from branchline.kafka.topics import Topics
-from branchline.routing.overlay.methods import Methods
+from branchline.routing.methods.naming import Methods
 from branchline.routing.overlay.topology import founded, link
 from branchline.routing.shard import Job, Shard
 

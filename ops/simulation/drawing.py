@@ -8,7 +8,7 @@ from dataclasses import replace
 from random import Random
 
 from branchline.ops.simulation.setting import Faults, Setting
-from branchline.routing.overlay.methods import Methods
+from branchline.routing.methods.naming import Methods
 from branchline.routing.overlay.topology import Link, founded, link
 from branchline.routing.prefix.optimizer import Settings
 from branchline.routing.values import JsonValue

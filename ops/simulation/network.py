@@ -17,7 +17,7 @@ from branchline.ops.simulation.setting import Setting
 from branchline.ops.simulation.world import World
 from branchline.routing.control import Operation, Request
 from branchline.routing.history import Read
-from branchline.routing.overlay.methods import Methods
+from branchline.routing.methods.naming import Methods
 from branchline.routing.prefix.header import Header
 from branchline.routing.prefix.optimizer import Settings
 

@@ -41,7 +41,7 @@ from branchline.ops.simulation.generators import Population
 from branchline.ops.simulation.populations import read_populations
 from branchline.ops.simulation.setting import Faults
 from branchline.ops.simulation.shapes import Shape, read_shape
-from branchline.routing.overlay.methods import FORWARDING
+from branchline.routing.methods.naming import FORWARDING
 from branchline.routing.prefix.optimizer import Settings
 
 EVENTS_MAX = 10_000_000

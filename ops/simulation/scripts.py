@@ -17,7 +17,7 @@ from branchline.ops.simulation.world import World
 from branchline.routing.checking import check
 from branchline.routing.control import Identity, Operation, Request
 from branchline.routing.history import Verdict
-from branchline.routing.overlay.methods import Methods
+from branchline.routing.methods.naming import Methods
 from branchline.routing.overlay.topology import Topology, fault
 from branchline.routing.prefix.header import Header
 

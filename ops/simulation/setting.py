@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from branchline.routing.overlay.methods import Methods
+from branchline.routing.methods.naming import Methods
 from branchline.routing.overlay.topology import Topology
 from branchline.routing.prefix.optimizer import Settings
 

@@ -17,12 +17,12 @@ from operator import attrgetter
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Ack, Change, Ended, Forgotten, Identity, Number, Request, Subscribed
 from branchline.routing.limits import ENDED_REMEMBERED_MS, SUBSCRIPTIONS_PER_SUBSCRIBER
+from branchline.routing.methods.protocols import Dissemination, Forwarding
 from branchline.routing.overlay.dividing import Arrival, Divider, Routed
 from branchline.routing.overlay.ending import end_all_of
 from branchline.routing.overlay.facts import Fact, Held, Kept, Lapsed, Limited, Released, Removed, Vacant
 from branchline.routing.overlay.home import Answer, Home
 from branchline.routing.overlay.letters import Body, Complete, Expire, Letter, Report
-from branchline.routing.overlay.methods import Dissemination, Forwarding
 from branchline.routing.overlay.pending import Awaited
 from branchline.routing.overlay.position import Position
 from branchline.routing.overlay.topology import Topology, fault

@@ -23,7 +23,7 @@ from branchline.routing.compiling import Compiled
 from branchline.routing.control import Identity
 from branchline.routing.event import Event
 from branchline.routing.limits import HOPS_MAX
-from branchline.routing.overlay.methods import Forwarding
+from branchline.routing.methods.protocols import Forwarding, Interest
 from branchline.routing.overlay.position import Position
 from branchline.routing.prefix.delivering import decide
 from branchline.routing.prefix.forwarding import Found
@@ -157,9 +157,9 @@ class Divider:
             self.renewed.add(identity)
         # First the new one: an owner of both must not be forgotten in between.
         if after is not None:
-            self.forwarding.subscribe(after.cover, owner)
+            self.forwarding.add(Interest(identity, after, owner))
         if before is not None:
-            self.forwarding.unsubscribe(before.cover, owner)
+            self.forwarding.remove(Interest(identity, before, owner))
 
     def is_early(self, arrival: Arrival) -> bool:
         """Whether the arrival needs a newer topology than there is, or any."""

@@ -34,6 +34,8 @@ class Found:
     """Parts that had to be matched afresh."""
     older: int = 0
     """Parts that were walked in an older version than the newest."""
+    counts: dict[str, int] = field(default_factory=dict)
+    """What the method did, by names of its own."""
 
 
 class Wanted(Protocol):

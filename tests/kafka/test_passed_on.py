@@ -20,7 +20,7 @@ from branchline.kafka.intake import Intake, read_batch
 from branchline.kafka.messages import encode_request
 from branchline.kafka.record import Headers, Place, Record
 from branchline.routing.control import Operation, Request
-from branchline.routing.overlay.methods import Methods
+from branchline.routing.methods.naming import Methods
 from branchline.routing.overlay.passing import Passage, Passed
 from branchline.routing.prefix.header import encode
 from branchline.routing.prefix.optimizer import Optimizer, Settings

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from branchline.kafka import topics as kinds
 from branchline.kafka.topics import OWN_CONTROL, TOPIC_KINDS, TopicKind, Topics, is_name
-from branchline.routing.overlay.methods import Methods
+from branchline.routing.methods.naming import Methods
 
 namespaces = st.builds(
     str.__add__, st.sampled_from("aZ0_-"), st.text("aZ0._-", max_size=20) | st.just(".in") | st.just(".out.x")

@@ -26,10 +26,10 @@ from branchline.routing.deliveries import Delivery
 from branchline.routing.evaluate import evaluate
 from branchline.routing.event import Event
 from branchline.routing.limits import ENDED_REMEMBERED_MS, LEASE_MAX_MS, LEASE_MIN_MS, REQUESTS_REMEMBERED
+from branchline.routing.methods.naming import Methods
 from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.facts import Fact, Lapsed
 from branchline.routing.overlay.letters import Expire, Letter
-from branchline.routing.overlay.methods import Methods
 from branchline.routing.overlay.pending import Awaited
 from branchline.routing.overlay.topology import Topology
 from branchline.routing.prefix.optimizer import Optimizer, Settings

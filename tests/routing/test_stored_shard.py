@@ -12,8 +12,8 @@ from overlay_hands import Plain
 
 from branchline.routing.control import Operation, Request
 from branchline.routing.evaluate import Attributes
+from branchline.routing.methods.naming import Methods
 from branchline.routing.overlay.dividing import Arrival
-from branchline.routing.overlay.methods import Methods
 from branchline.routing.prefix.layout import UnreadableTree
 from branchline.routing.prefix.optimizer import Optimizer, Settings
 from branchline.routing.prefix.updates import Snapshot, Update

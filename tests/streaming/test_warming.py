@@ -11,7 +11,7 @@ from branchline.kafka.event_columns import EventColumns
 from branchline.kafka.intake import read_batch
 from branchline.kafka.topics import Topics
 from branchline.routing.control import Operation, Request
-from branchline.routing.overlay.methods import Methods
+from branchline.routing.methods.naming import Methods
 from branchline.routing.overlay.topology import founded
 from branchline.routing.shard import EventBatch, Job, Shard
 from branchline.streaming.warming import warm, warm_once

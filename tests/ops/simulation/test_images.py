@@ -16,7 +16,7 @@ import pytest
 
 from branchline.ops.simulation.runner import Runner
 from branchline.ops.simulation.scripts import Script
-from branchline.routing.overlay.methods import Methods
+from branchline.routing.methods.naming import Methods
 from branchline.routing.prefix import stored_places
 from branchline.routing.shard import Image, Shard, ShardState
 

@@ -21,7 +21,7 @@ from prefix_bugs import walk_unknown_versions
 from branchline.ops.simulation.drawing import random_setting
 from branchline.ops.simulation.scripts import Script, play, play_all
 from branchline.ops.simulation.setting import Setting
-from branchline.routing.overlay.methods import Methods
+from branchline.routing.methods.naming import Methods
 
 STEPS = 40
 FEW_STEPS = 20

@@ -11,17 +11,22 @@ from branchline.ops.simulation.world import World
 from branchline.routing.checking import check
 from branchline.routing.compiling import Compiled, compile_filter
 from branchline.routing.control import Identity, Number, Operation, Request, Subscribed
-from branchline.routing.covers import Cover
 from branchline.routing.event import Event
 from branchline.routing.history import Read
-from branchline.routing.overlay.methods import (
+from branchline.routing.methods.naming import (
     DISSEMINATION,
     FORWARDING,
     MATCHING,
     Methods,
-    Simple,
-    TableMatching,
+    Named,
+    make_forwarding,
+    make_matching,
+    named,
+    unknown,
 )
+from branchline.routing.methods.protocols import Interest
+from branchline.routing.methods.simple import Simple
+from branchline.routing.methods.table import TableMatching
 from branchline.routing.overlay.topology import founded
 from branchline.routing.prefix.optimizer import Settings
 from branchline.routing.prefix.trees import UNMATCHED, Trees
@@ -112,37 +117,37 @@ def test_an_overlay_of_one_broker_needs_no_second_match() -> None:
 # The methods by themselves
 
 
-def cover(text: str) -> Cover:
+def interest(text: str, owner: str) -> Interest:
     compiled = compile_filter("sql", text)
     assert isinstance(compiled, Compiled)
-    return compiled.cover
+    return Interest(Identity(owner, "ann", "one"), compiled, owner)
 
 
 @pytest.mark.parametrize("name", sorted(MATCHING))
 def test_a_matching_counts_who_is_interested_for_several_reasons(name: str) -> None:
     """Who leaves for one reason stays for the other; who has left for all is not found."""
-    matching = MATCHING[name](Trees())
+    matching = make_matching(Methods(matching=name), Trees())
     event = Event({"x": 1})
     for owner in ("a", "a", "b"):
-        matching.subscribe(cover("x = 1"), owner)
-    matching.subscribe(cover("x = 2"), "c")
+        matching.add(interest("x = 1", owner))
+    matching.add(interest("x = 2", "c"))
 
     def found() -> set[object]:
         made = matching.match(event)
         return {each for each in made.certain | made.doubtful if each != "c"}
 
     assert found() == {"a", "b"}
-    matching.unsubscribe(cover("x = 1"), "a")
-    matching.unsubscribe(cover("x = 1"), "b")
+    matching.remove(interest("x = 1", "a"))
+    matching.remove(interest("x = 1", "b"))
     assert found() == {"a"}
-    matching.unsubscribe(cover("x = 1"), "a")
+    matching.remove(interest("x = 1", "a"))
     assert found() == set()
 
 
 def test_a_table_finds_for_certain_but_for_arrays() -> None:
     """What an array may have matched by two of its elements is in doubt."""
     table = TableMatching()
-    table.subscribe(cover("x = 1"), "a")
+    table.add(interest("x = 1", "a"))
     assert table.match(Event({"x": 1})).certain == {"a"}
     found = table.match(Event({"x": [1, 2]}))
     assert (found.certain, found.doubtful) == (set(), {"a"})
@@ -151,8 +156,8 @@ def test_a_table_finds_for_certain_but_for_arrays() -> None:
 
 def test_rematching_lets_nothing_travel() -> None:
     """What enters is told to nobody, and each look is a match."""
-    forwarding = FORWARDING["rematch"](TABLE, Trees())
-    forwarding.subscribe(cover("x = 1"), "a")
+    forwarding = make_forwarding(TABLE, Trees())
+    forwarding.add(interest("x = 1", "a"))
     event = Event({"x": 1})
     assert forwarding.enter(event) == UNMATCHED
     found = forwarding.find(UNMATCHED, event)
@@ -177,3 +182,16 @@ def test_every_method_has_a_name() -> None:
     assert PREFIX.forwarding in FORWARDING
     assert PREFIX.matching in MATCHING
     assert PREFIX.dissemination in DISSEMINATION
+
+
+def test_a_name_may_have_a_number() -> None:
+    """What looks otherwise names nothing, and what is not known is said with what is."""
+    assert named("prefix") == Named("prefix")
+    assert named("counting(10)") == Named("counting", 10)
+    for wrong in ("counting(", "counting()", "counting(1", "counting(-1)", "counting(1)x", "counting(٣)"):
+        assert named(wrong) is None, wrong
+        assert unknown("matching", wrong, MATCHING) is not None
+    assert unknown("forwarding", "prefix", FORWARDING) is None
+    assert unknown("forwarding", "flood", FORWARDING) == (
+        "forwarding = 'flood' is not known; known are prefix, rematch"
+    )

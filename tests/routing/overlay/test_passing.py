@@ -11,10 +11,10 @@ from overlay_hands import Hands, Plain, line, subscribe
 from branchline.ops.simulation.scripts import play
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.limits import HOPS_MAX
+from branchline.routing.methods.naming import Methods
 from branchline.routing.overlay import passing
 from branchline.routing.overlay.dividing import Arrival, Routed
 from branchline.routing.overlay.facts import Fact
-from branchline.routing.overlay.methods import Methods
 from branchline.routing.overlay.passing import Passage, Passed
 from branchline.routing.overlay.topology import founded, link
 from branchline.routing.prefix.header import Header, encode

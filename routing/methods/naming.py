@@ -1,0 +1,101 @@
+"""Where methods are named: a configuration says which, and each is made by the module of that name.
+
+Forwarding: `prefix` follows the result of the one content match, `rematch` matches at every broker. Matching:
+`tree` matches against the Routing Tree, `table` asks every filter. Dissemination: `simple` floods, to all but
+the teller. A name may have a number behind it, as in `counting(10)`, which is the method's own.
+
+A method's module is imported when it is chosen, and has a `make`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import NamedTuple, cast
+
+from branchline.routing.methods.protocols import Dissemination, Forwarding, Matching
+from branchline.routing.methods.simple import Simple
+from branchline.routing.prefix.trees import Trees
+from branchline.routing.prefix.vocabulary import KEPT_VERSIONS
+
+FORWARDING: Mapping[str, str] = {
+    "prefix": "prefix",
+    "rematch": "rematch",
+}
+"""Names, and the modules of this package that make them."""
+
+MATCHING: Mapping[str, str] = {
+    "tree": "tree",
+    "table": "table",
+}
+
+DISSEMINATION: Mapping[str, Callable[[], Dissemination]] = {"simple": Simple}
+
+BATCHES_FROM = 2_000
+"""For fewer, asking one by one takes less than to make the arrays. What is delivered is the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Methods:
+    """Which methods a job uses, and how."""
+
+    forwarding: str = "prefix"
+    matching: str = "tree"
+    dissemination: str = "simple"
+    parts: int = 1
+    """Parts of the Routing Tree; as many as the Tree Optimizer has."""
+    height: int | None = None
+    """Levels of the Routing Tree that a content match goes down to; None for all."""
+    kept_versions: int = KEPT_VERSIONS
+    batches_from: int | None = BATCHES_FROM
+    """Events that enter at a broker, or copies that come to it, times subscriptions, from which on they are
+    routed as one batch; None for never, which shows what prefix forwarding alone does."""
+    paper_delivery: bool = False
+    """Deliver to whoever was found, checking nothing: shows what forwarding alone lets through."""
+
+
+class Named(NamedTuple):
+    """A method as a configuration names it."""
+
+    name: str
+    number: int | None = None
+
+
+def named(text: str) -> Named | None:
+    """The method that the text names; None if no text of a name, with a number or not, looks like that."""
+    name, bracket, rest = text.partition("(")
+    if not bracket:
+        return Named(name)
+    digits = rest[:-1]
+    if not rest.endswith(")") or not digits.isascii() or not digits.isdigit():
+        return None
+    return Named(name, int(digits))
+
+
+def unknown(what: str, text: str, known: Iterable[str]) -> str | None:
+    """Why the text names no method of these; None if it does."""
+    found = named(text)
+    if found is not None and found.name in known:
+        return None
+    return f"{what} = {text!r} is not known; known are {', '.join(known)}"
+
+
+def make_matching(methods: Methods, trees: Trees) -> Matching:
+    """A broker's way to match content."""
+    chosen = _chosen(methods.matching)
+    return cast(Matching, _module(MATCHING[chosen.name]).make(chosen.number, trees))
+
+
+def make_forwarding(methods: Methods, trees: Trees, stored: Sequence[memoryview] = ()) -> Forwarding:
+    """A broker's forwarding; one that goes on from what it had stored, if that is given."""
+    chosen = _chosen(methods.forwarding)
+    return cast(Forwarding, _module(FORWARDING[chosen.name]).make(chosen.number, methods, trees, stored))
+
+
+def _chosen(text: str) -> Named:
+    chosen = named(text)
+    assert chosen is not None, "a configuration was checked before"
+    return chosen
+
+
+def _module(name: str):  # type: ignore[no-untyped-def]
+    return import_module(f"branchline.routing.methods.{name}")

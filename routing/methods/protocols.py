@@ -1,0 +1,78 @@
+"""What a method must offer, so that a configuration chooses and comparisons run on one workload.
+
+*Forwarding* finds who is interested at a broker, from what travelled with the event. *Matching* is how
+content is matched where forwarding has to. *Dissemination* says which neighbours hear of a change.
+
+A method is one file of this package and one line in `naming.py`.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from branchline.routing.compiling import Compiled
+from branchline.routing.control import Ended, Identity, Subscribed
+from branchline.routing.event import Event
+from branchline.routing.prefix.forwarding import Found, Wanted
+from branchline.routing.prefix.places import Owner
+from branchline.routing.prefix.trees import Prefix
+
+
+@dataclass(frozen=True, slots=True)
+class Interest:
+    """What one subscription asks for, and on whose account a broker keeps it."""
+
+    identity: Identity
+    compiled: Compiled
+    owner: Owner
+    """Its identity where it is at home; its home everywhere else."""
+
+
+class Interested(Protocol):
+    """Who is interested in what."""
+
+    def add(self, interest: Interest) -> None:
+        """From now on there is this interest."""
+        ...
+
+    def remove(self, interest: Interest) -> None:
+        """There no longer is. Its owner may still be interested in the same for another reason."""
+        ...
+
+
+class Forwarding(Interested, Protocol):
+    """How a broker finds who is interested in an event."""
+
+    def stored(self) -> list[bytes] | None:
+        """All that it was told of interests, as bytes; None if it cannot be opened again."""
+        ...
+
+    def enter(self, event: Event) -> Prefix:
+        """What travels with an event from where it enters; unmatched, if nothing does."""
+        ...
+
+    def find(self, prefix: Prefix, event: Event, wanted: Wanted | None = None) -> Found:
+        """Who of those wanted is interested. The event is looked at only to match it afresh."""
+        ...
+
+
+class Matching(Interested, Protocol):
+    """How a broker matches an event's content."""
+
+    def match(self, event: Event, wanted: Wanted | None = None) -> Found:
+        """Who of those wanted is interested: certain where the owner's cover holds, doubtful where it may."""
+        ...
+
+
+class Dissemination(Protocol):
+    """Who is told of a change."""
+
+    def tell(
+        self, change: Subscribed | Ended, teller: str | None, neighbours: Sequence[str]
+    ) -> Iterable[tuple[str, Subscribed | Ended]]:
+        """To whom to tell what, now that this was learned from the teller, None for oneself."""
+        ...
+
+    def tell_all(self, known: Iterable[Subscribed | Ended]) -> Iterable[Subscribed | Ended]:
+        """What to tell a new neighbour, of all that is known."""
+        ...

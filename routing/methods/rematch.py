@@ -1,0 +1,38 @@
+"""Nothing travels: the event is matched at every broker."""
+
+from collections.abc import Sequence
+
+from branchline.routing.event import Event
+from branchline.routing.methods.naming import Methods, make_matching
+from branchline.routing.methods.protocols import Forwarding, Interest, Matching
+from branchline.routing.prefix.forwarding import Found, Wanted
+from branchline.routing.prefix.trees import UNMATCHED, Prefix, Trees
+
+
+class Rematch:
+    """A matching, asked at every broker."""
+
+    def __init__(self, matching: Matching) -> None:
+        self._matching = matching
+
+    def stored(self) -> None:
+        return None
+
+    def add(self, interest: Interest) -> None:
+        self._matching.add(interest)
+
+    def remove(self, interest: Interest) -> None:
+        self._matching.remove(interest)
+
+    def enter(self, event: Event) -> Prefix:
+        return UNMATCHED
+
+    def find(self, prefix: Prefix, event: Event, wanted: Wanted | None = None) -> Found:
+        found = self._matching.match(event, wanted)
+        found.afresh = 1
+        return found
+
+
+def make(number: int | None, methods: Methods, trees: Trees, stored: Sequence[memoryview]) -> Forwarding:
+    """Matching at every broker, by whatever method is chosen for it."""
+    return Rematch(make_matching(methods, trees))
