@@ -6,6 +6,14 @@ it left undecided. Only then is the marker read, and it says for sure whether th
 nothing is written. An attempt that is fenced fails, and does not try again by itself: two copies of a job
 would fence each other for ever.
 
+All that takes place beside the operator, which is still at work then.
+
+Two names take turns, batch by batch. After a commit Kafka has to close the transaction in every topic that it
+wrote to; until it has, nobody gets the same name again, and the client asks only twice a second. Attempts at
+one batch have the same name, so each fences the others, and none of an earlier batch can be undecided: Spark
+begins a batch when the one before it stands. A straggler of an earlier batch finds its marker, or a later
+one, and writes nothing.
+
 A record that its topic refuses makes Kafka refuse the whole transaction. It is begun again without the
 refused ones, whose dead letters are then part of it.
 """
@@ -13,6 +21,7 @@ refused ones, whose dead letters are then part of it.
 import logging
 import time
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -58,6 +67,9 @@ ROUNDS = 3
 DOUBTS_MOST = 3
 """So often an attempt asks again what became of a commit; then it fails, and the next one asks."""
 
+NAMES = 2
+"""Transactional ids of a shard, which take turns."""
+
 _consumers: dict[Cluster, Consumer] = {}
 """For reading markers: one per worker process and cluster."""
 
@@ -86,8 +98,8 @@ class Turn:
     """The shards for which this run has written something before."""
 
     def transactional_id(self, shard: int) -> str:
-        """Whoever has it last is the only one that can write for the shard."""
-        return f"{self.topic}.{self.query}.{shard}"
+        """Whoever has it last is the only one that can write the batch of the shard."""
+        return f"{self.topic}.{self.query}.{shard}.{self.batch % NAMES}"
 
     def is_written(self, shard: int, marker: Marker | None) -> bool:
         """Whether the marker says that the shard's batch stands; raises JobFenced if it is another copy's."""
@@ -132,10 +144,17 @@ class OnceWriter:
         self._suspensions: list[Output] = []
         """Requests to suspend subscribers whose topics are gone."""
         self._told = {"diverted": 0, "unanswered": 0, "skipped": 0, "differed": 0, "transactions": 0}
+        self._beginning: Future[tuple[Producer, Marker | None]] | None = None
 
     def told(self) -> dict[str, Any]:
         """What only the sink can count."""
         return {**self._told, **self._kept.told}
+
+    def prepare(self) -> None:
+        """Begin in a thread, while the operator makes the first block."""
+        beside = ThreadPoolExecutor(1, "sink")
+        self._beginning = beside.submit(self._begin)
+        beside.shutdown(wait=False)
 
     def take(self, block: Block) -> None:
         """The next block; nothing is written before all are there: an attempt may have to be repeated."""
@@ -148,11 +167,15 @@ class OnceWriter:
 
     def finish(self) -> None:
         """Return when the batch stands in Kafka, once, whoever wrote it."""
+        beginning = self._beginning
         if not (len(self._records) or self._to_create or self._to_remove or self._turn.must_mark):
+            # Whatever became of it, it must not go on behind the back of a later batch.
+            wait([beginning] if beginning else [])
             return
         doubts = rounds = 0
         while True:
-            producer, marker = self._begin()
+            producer, marker = self._begin() if beginning is None else beginning.result()
+            beginning = None
             if self._turn.is_written(self._shard, marker):
                 assert marker is not None, "a marker said so"
                 self._skip(marker, own=doubts > 0)

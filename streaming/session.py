@@ -61,12 +61,16 @@ LOCAL_CHECKPOINT = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
+    # Hadoop keeps a checksum beside each file on a local disk already; Spark would add a file of its own.
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
 }
 
 LOCAL_MASTER = {
     # A job on one machine has no business on any other address.
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    # Hadoop's own starts `chmod` for every file of a checkpoint, several times a batch.
+    "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
 }
 
 REMOTE_MASTER = {
@@ -78,6 +82,10 @@ REMOTE_MASTER = {
 
 EXECUTOR_VARIABLES = (FOLDER,)
 """Environment variables that are for executors too: theirs is not this process's environment."""
+
+COLLECTOR = ("-XX:+UseParallelGC", "-XX:NewRatio=1")
+"""What a batch makes is garbage at its end: with much room for what is young, little of it is ever copied.
+With Java's own choice, which works beside the batches, a batch took a fifth longer on two cores."""
 
 _PYTHONPATH = "spark.executorEnv.PYTHONPATH"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -137,7 +145,8 @@ def create_session(
     settings |= settings_for(master, local_checkpoint, given, parcel)
     # To what is given, not in place of it.
     archive = spark_archive(jars).options() if record is None else record.recording()
-    options = (*archive, f"-Dlog4j2.configurationFile={configuration}", given.get(_JAVA_OPTIONS))
+    logging_to = f"-Dlog4j2.configurationFile={configuration}"
+    options = (*archive, logging_to, *_collector(given), given.get(_JAVA_OPTIONS))
     settings[_JAVA_OPTIONS] = " ".join(filter(None, options))
     # An archive has classes of Java's own class path only, and jars that come to it later are not on it.
     settings[_CLASS_PATH] = ":".join(filter(None, (*map(str, jars), given.get(_CLASS_PATH))))
@@ -175,6 +184,12 @@ def settings_for(
         # By its bare name: Spark puts it into the folder in which an executor, and so its workers, run.
         settings[_PYTHONPATH] = ":".join(filter(None, (parcel.name, given.get(_PYTHONPATH))))
     return settings
+
+
+def _collector(given: Mapping[str, str]) -> tuple[str, ...]:
+    """Ours, unless another one is asked for: Java refuses to start with two."""
+    asked = given.get(_JAVA_OPTIONS, "")
+    return () if "GC" in asked else COLLECTOR
 
 
 def _python(given: Mapping[str, str], master: str) -> str:

@@ -89,7 +89,8 @@ def sink(
         if turn is None:
             writer = AtLeastOnceWriter(cluster, topics, settings, generation)
         else:
-            writer = OnceWriter(cluster, topics, settings, turn, shard)
+            writer = once = OnceWriter(cluster, topics, settings, turn, shard)
+            once.prepare()
         counts = [json.loads(value) for value in write_rows(writer, batches)]
         # Told only now: the driver's statistics must not run ahead of Kafka.
         summary = {"shard": shard, "told": writer.told(), "counts": counts}

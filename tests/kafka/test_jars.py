@@ -90,7 +90,7 @@ def test_second_run_does_not_start_java(
     first = ensure_jars(home, silent)
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     assert ensure_jars(home, silent) == first
-    assert len(first.spark) == 4
+    assert len(first.spark) == 5
     assert all(jar.is_file() for jar in first.spark)
     assert any(jar.name.startswith("kafka_2.13-") for jar in first.kafka.iterdir())
 
