@@ -7,6 +7,12 @@ here, a prefix that names what is not there, one that was cut, and one with more
 Parts are followed one after the other, and what they find is joined: an owner stands once in a row, and is
 certain if it is in one part.
 
+Theory of operation. Entries are bytes (`prefixes.py`), and are followed as they are read. A stack has the
+runs of siblings that are open, each by the slot of the one that was met last (`names.py`): the next entry is
+one of the run on top, as many slots further as it says. What an entry does to the stack is reckoned from its
+two bits instead of asked: such a question is answered by chance, and a wrong guess costs more than all the
+rest.
+
 Cost: for each entry a look into the names and one at the node's cell; for each owner found a look at where it
 already stands in the row, which is the only memory that grows with the owners.
 """
@@ -18,8 +24,8 @@ import numpy as np
 
 from branchline.routing.compiled.kernels import inlined, kernel
 from branchline.routing.compiled.lookups import NOTHING, find
-from branchline.routing.compiled.names import Names, edge_key, number_key
-from branchline.routing.compiled.prefixes import Flags, Ints, Longs, Prefixes
+from branchline.routing.compiled.names import Names, Slots, block_in, child_in, number_key, slot_beyond
+from branchline.routing.compiled.prefixes import Bytes, Flags, Ints, Longs, Prefixes
 from branchline.routing.compiled.standing import NOBODY, Owners, Standing
 from branchline.routing.prefix.edges import ROOT
 from branchline.routing.prefix.forwarding import Forwarder
@@ -91,7 +97,7 @@ class Follower:
 def _follow(
     prefixes: Prefixes,
     version: _Version,
-    slots: Longs,
+    slots: Slots,
     at_node: Ints,
     beside: Longs,
     pool: Ints,
@@ -101,19 +107,25 @@ def _follow(
     """Follow one part of each row that is handled so far; rows that cannot be followed are not any more."""
     # Asking a tuple for an array counts the array's owners up and down: not for every row.
     arrays, part_first, cut, many = prefixes.arrays, prefixes.part_first, prefixes.cut, prefixes.many
-    incarnation, clock = prefixes.incarnation, prefixes.clock
-    entry_first, levels, numbers = prefixes.entry_first, prefixes.level, prefixes.number
+    incarnation, clock, data = prefixes.incarnation, prefixes.clock, prefixes.data
+    entries, entries_at = prefixes.entries, prefixes.entries_at
     beside_first, overflow = prefixes.beside_first, prefixes.beside
+    blocks, block_of, others = slots.blocks, slots.block_of, slots.others
 
     rows = len(handled)
     first, items = np.zeros(rows + 1, np.int64), np.empty(2 * rows + 64, np.int32)
     place_of = np.full(owners, -1, np.int64)
-    most = 0
+    deepest = most = 0
     for part in range(len(clock)):
-        entries = entry_first[part + 1] - entry_first[part]
-        most = max(most, entries + beside_first[part + 1] - beside_first[part])
-    path, cells = np.empty(most + 2, np.int64), np.empty(most + 1, np.int32)
-    path[0] = ROOT
+        deepest = max(deepest, entries[part])
+        most = max(most, entries[part] + beside_first[part + 1] - beside_first[part])
+    cells = np.empty(most + 1, np.int32)
+    met, end, parent = (
+        np.empty(deepest + 2, np.int64),
+        np.empty(deepest + 2, np.int64),
+        np.empty(deepest + 2, np.int64),
+    )
+    root = block_of[ROOT]
     for row in range(rows):
         start = count = first[row]
         part = part_first[row] + version.part
@@ -124,27 +136,37 @@ def _follow(
             and incarnation[part] == version.incarnation
             and not (cut[part] or many[part])
         )
-        found = depth = 0
+        found = np.int64(0)
         if follows:
-            if at_node[ROOT] != NOBODY:
-                cells[0] = at_node[ROOT]
-                found = 1
-            for place in range(entry_first[part], entry_first[part + 1]):
-                level = levels[place]
-                node = NOTHING
-                if level <= depth + 1:
-                    node = find(slots, edge_key(path[level - 1], numbers[place]))
-                if node == NOTHING:
-                    follows = False
-                    break
-                path[level] = node
-                depth = level
-                if at_node[node] != NOBODY:
-                    cells[found] = at_node[node]
-                    found += 1
+            cells[0] = at_node[ROOT]
+            found += cells[0] != NOBODY
+            at, top = entries_at[part], np.int64(0)
+            met[0], end[0], parent[0] = root, root + blocks[root], ROOT
+            for _ in range(entries[part]):
+                packed = np.int64(data[at])
+                at += 1
+                if packed >= 0x80:
+                    packed, at = _long_number(data, at - 1)
+                met[top] += (packed >> 2) + 1
+                slot = NOTHING
+                if met[top] <= end[top]:
+                    slot = blocks[met[top]]
+                if slot < 0:
+                    number = met[top] - block_of[parent[top]] - 1
+                    slot = slot_beyond(others, block_of, parent[top], number)
+                    if slot < 0:
+                        follows = False
+                        break
+                node, block = child_in(slot), block_in(slot)
+                cells[found] = at_node[node]
+                found += cells[found] != NOBODY
+                # The last of its siblings closes their run; below it, a run may be opened.
+                top += 1 - (packed & 1)
+                met[top], end[top], parent[top] = block, block + blocks[block], node
+                top -= 1 - (packed >> 1 & 1)
         if follows:
             for place in range(beside_first[part], beside_first[part + 1]):
-                if find(slots, number_key(overflow[place])) == NOTHING:
+                if find(others, number_key(overflow[place])) == NOTHING:
                     follows = False
                     break
                 cell = find(beside, overflow[place])
@@ -166,6 +188,17 @@ def _follow(
                 count = _add(items, count, start, pool[each], arrays[row], place_of)
         first[row + 1] = count
     return first, items[: first[rows]]
+
+
+@inlined
+def _long_number(data: Bytes, at: int) -> tuple[np.int64, int]:
+    """A number of several bytes; that it is one was checked when the header was read."""
+    number, shift = np.int64(0), 0
+    while data[at] >= 0x80:
+        number |= (np.int64(data[at]) & 0x7F) << shift
+        shift += 7
+        at += 1
+    return number | np.int64(data[at]) << shift, at + 1
 
 
 @kernel

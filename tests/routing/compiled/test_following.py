@@ -182,8 +182,6 @@ def test_prefixes_that_name_what_never_was_are_left_to_the_reference() -> None:
         )
         for _ in range(300)
     ]
-    # A level is left out.
-    forged.append(Prefix(tuple(PartPrefix(version, ((2, 0),)) for version in versions)))
     followed = follower.find(flat(forged), np.ones(len(forged), np.bool_))
     for row, prefix in enumerate(forged):
         assert followed.handled[row] == can_follow(broker, prefix)
