@@ -4,7 +4,9 @@ Brokers in a line, whose subscriptions are at home at all of them in turn, and a
 Events enter at the first broker, from JSON bytes, and go on as records do, with their headers as bytes: what
 one broker forwards is what the next one reads. Timed is, at each broker, reading the batch and routing it, in
 CPU time of one thread; for each copy that came there the median round is said, and what part that is of what
-an event costs where it enters. What matching alone takes there, from JSON bytes to pairs, is said beside.
+an event costs where it enters, and of what matching takes there: scanning, the index and the walk along the
+tree. A second table tells the stages of each broker apart. What the index alone takes, from JSON bytes to
+pairs of events and filters, is said beside.
 
 The first pass is checked: who is owed what must be what trying every filter gives, on a sample of the events.
 """
@@ -27,9 +29,11 @@ if TYPE_CHECKING:  # compiled loops take seconds to load
     from branchline.ops.line_of_brokers import Line
 
 COLUMNS = (
-    *("hop", "copies", "us_per_copy", "slowest", "share", "owed"),
+    *("hop", "copies", "us_per_copy", "slowest", "share", "of_matching", "owed"),
     *("afresh", "exact_checks", "fpt_bytes", "fpt_bytes_max"),
 )
+MATCHING = ("scan", "match", "walk")
+"""The stages at the first broker that look at an event's content."""
 SAMPLE = 50
 """Events that are checked."""
 
@@ -60,13 +64,15 @@ SAMPLE = 50
 def hops(
     sizes: tuple[int, ...], name: str, hops: int, events: int, rounds: int, seed: int, as_json: bool
 ) -> None:
-    """Route random events through brokers in a line, and say what each costs.
+    """Route random events through brokers in a line, and say what each costs, and what its stages cost.
 
     \b
     Examples:
       branchline bench hops
       branchline bench hops --filters 10000 --hops 3 --workload words --json
     """
+    from branchline.ops.line_of_brokers import STAGES
+
     found = facts(seed)
     busy = warning(found)
     if busy:
@@ -89,6 +95,12 @@ def hops(
         click.echo(f"\n{name}, {size:,} filters, {events:,} events; matching alone {measured['match_us']} µs")
         rows = [[_cell(row.get(column)) for column in COLUMNS] for row in measured["rows"]]
         click.echo(table(COLUMNS, rows))
+        rows = [
+            [_cell(each) for each in (row["hop"], *map(row["stages_us"].get, STAGES))]
+            for row in measured["rows"]
+        ]
+        click.echo("\nof that, µs in each stage")
+        click.echo(table(("hop", *STAGES), rows))
 
 
 def _measure(name: str, size: int, hops: int, events: int, rounds: int, seed: int) -> dict[str, Any]:
@@ -114,7 +126,15 @@ def _measure(name: str, size: int, hops: int, events: int, rounds: int, seed: in
     for of_hop in zip(*passes, strict=True):
         costs = [each["us_per_copy"] for each in of_hop]
         row = of_hop[0] | {"us_per_copy": round(median(costs), 3), "slowest": round(max(costs), 3)}
-        rows.append(row | {"share": round(median(costs) / (rows or [row])[0]["us_per_copy"], 3)})
+        row["stages_us"] = {
+            stage: round(median(each["stages_us"][stage] for each in of_hop), 3)
+            for stage in of_hop[0]["stages_us"]
+        }
+        first = (rows or [row])[0]
+        matching_us = sum(first["stages_us"][stage] for stage in MATCHING)
+        row["share"] = round(median(costs) / first["us_per_copy"], 3)
+        row["of_matching"] = round(median(costs) / matching_us, 3)
+        rows.append(row)
     return {"match_us": round(match_us, 3), "rows": rows}
 
 

@@ -1,6 +1,10 @@
 """Brokers in a line, in one shard, through which events are sent: for measuring.
 
 What a broker forwards becomes the records that the next one reads, with the headers that Kafka would carry.
+What a broker takes is told apart by stages. Where events enter these are `scan` (JSON bytes to spans),
+`match` (the index of all filters), `walk` (along the Routing Tree) and `write` (headers); at later brokers
+`records` (finding our headers in what Kafka carries), `decode` (checksums and limits), `follow`, `divide` and
+`write`.
 """
 
 import json
@@ -10,14 +14,22 @@ from itertools import pairwise
 from typing import Any
 
 from branchline.kafka import headers as bl
+from branchline.kafka import passed_on
 from branchline.kafka.event_columns import EventColumns
 from branchline.kafka.header_cells import pack_headers
 from branchline.kafka.intake import Intake, read_batch
+from branchline.kafka.scanning import Scanner
 from branchline.kafka.topics import Topics
+from branchline.ops.stages import Place, Stages
 from branchline.routing.codes import Rejection
+from branchline.routing.compiled.following import Follower
+from branchline.routing.compiled.header_writing import Written
+from branchline.routing.compiled.interests import Interests
+from branchline.routing.compiled.walking import Walker
 from branchline.routing.compiling import Compiled, compile_filter
 from branchline.routing.control import Identity, Number, Subscribed
 from branchline.routing.event import Event
+from branchline.routing.overlay import copying, passing
 from branchline.routing.overlay.topology import founded, link
 from branchline.routing.prefix.optimizer import Optimizer, Settings
 from branchline.routing.shard import Job, Outputs, Shard, ShardState
@@ -25,6 +37,17 @@ from branchline.routing.values import JsonValue
 
 PER_SUBSCRIBER = 10
 _TOPICS = Topics()
+_STAGES: dict[str, list[Place]] = {
+    "scan": [(Scanner, "scan")],
+    "match": [(Interests, "match")],
+    "walk": [(Walker, "walk")],
+    "records": [(passed_on, "read_passed_on")],
+    "decode": [(passed_on, "read_headers")],
+    "follow": [(Follower, "find")],
+    "divide": [(passing, "divide")],
+    "write": [(copying, "write_headers"), (passing, "write_onward"), (Written, "slices")],
+}
+STAGES = (*_STAGES, "rest")
 
 Owed = tuple[int, str]
 """The number of an event, and the subscriber that it is owed to."""
@@ -78,10 +101,12 @@ class Line:
         )
         numbers = list(range(len(values)))
         for hop, name in enumerate(self._names, 1):
-            began = time.process_time()
-            intake = read_batch(_TOPICS, [], columns)
-            outputs = self._shard.handle(1, (), (), intake.events())
-            took_s = time.process_time() - began
+            with Stages(_STAGES) as stages:
+                began = time.process_time()
+                intake = read_batch(_TOPICS, [], columns)
+                outputs = self._shard.handle(1, (), (), intake.events())
+                took_s = time.process_time() - began
+            parts_s = stages.took_s | {"rest": took_s - sum(stages.took_s.values())}
             sizes = list(map(len, outputs.forwarded.encoded()))
             row: dict[str, Any] = {
                 "hop": hop,
@@ -91,6 +116,7 @@ class Line:
                 "afresh": outputs.counts["afresh_matches"],
                 "exact_checks": outputs.counts["exact_checks"],
             }
+            row["stages_us"] = {stage: s * 1e6 / max(len(columns), 1) for stage, s in parts_s.items()}
             if sizes:
                 row |= {"fpt_bytes": round(sum(sizes) / len(sizes), 1), "fpt_bytes_max": max(sizes)}
             yield row, [(numbers[each.event], each.subscriber) for each in outputs.deliveries]

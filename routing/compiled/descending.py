@@ -4,7 +4,8 @@ Theory of operation. What a row meets is a list of cells: the values that it mee
 in it, and of paths that are missing that they are. At a node each of them is looked for among the edges to
 points, and in each group of ranges the row's rank (`branches.py`). What was found is sorted and put on a
 stack; the next that is taken from it is the next entry. So entries come in depth-first order, siblings by
-child number.
+child number. They are written as bytes, as headers have them; whether an entry has others below it is known
+when the node has been looked at, and is a bit that is set then.
 
 Cost: at each node that is followed, a bit for each cell and a look for those that may be there, and a
 bisection for each group that the row has a rank for.
@@ -20,14 +21,18 @@ from branchline.routing.compiled.branches import Branches
 from branchline.routing.compiled.kernels import inlined, kernel
 from branchline.routing.compiled.lookups import find, mixed
 from branchline.routing.compiled.names import CHILD_BITS
-from branchline.routing.compiled.prefixes import CHILD_NUMBER_MAX, Flags, Ints, Longs, frozen
+from branchline.routing.compiled.prefixes import CHILD_NUMBER_MAX, Bytes, Flags, Ints, Longs, frozen
+from branchline.routing.compiled.varints import put_number
 from branchline.routing.dimensions import Axis
 from branchline.routing.prefix.edges import ROOT
 
-Number = TypeVar("Number", np.int32, np.int64)
+Number = TypeVar("Number", np.uint8, np.int32, np.int64)
 NO_HEIGHT = -1
 _FEW = 24
 """So many siblings are sorted as they come."""
+_ENTRY_BYTES_MAX = 5
+_LAST, _BELOW = 1, 2
+"""Bits of an entry."""
 
 
 class Met(NamedTuple):
@@ -66,8 +71,8 @@ def places(bounds: Bounds) -> Places:
 @kernel
 def descend(
     tree: Branches, met: Met, rows: Longs, places: Places, height: int
-) -> tuple[Longs, Ints, Ints, Flags]:
-    """Where each row's entries begin, their levels and numbers, and which rows a height limit has cut."""
+) -> tuple[Bytes, Longs, Longs, Flags]:
+    """The entries, where those of each row begin, how many these are, and which a height limit has cut."""
     # Asking a tuple for an array counts the array's owners up and down: not for every row.
     nodes, bloom, points = tree.nodes, tree.bloom, tree.points
     group_dimension, range_first = tree.dimension, tree.range_first
@@ -77,13 +82,13 @@ def descend(
     value_first, blank, presence = places.value_first, places.blank, places.presence
 
     first, cut = np.zeros(len(rows) + 1, np.int64), np.zeros(len(rows), np.bool_)
-    level, number = np.empty(8 * len(rows) + 64, np.int32), np.empty(8 * len(rows) + 64, np.int32)
+    entries, out = np.zeros(len(rows), np.int64), np.empty(16 * len(rows) + 64, np.uint8)
     held = blank.copy()
     most = 0
     for row in rows:
         most = max(most, cell_first[row + 1] - cell_first[row] + word_first[row + 1] - word_first[row])
     mine = np.empty(most + len(presence), np.int64)
-    stack, levels = np.empty(256, np.int64), np.empty(256, np.int32)
+    stack, levels, packed = np.empty(256, np.int64), np.empty(256, np.int32), np.empty(256, np.int64)
     for which in range(len(rows)):
         row = rows[which]
         count = 0
@@ -101,8 +106,11 @@ def descend(
         for word in range(word_first[row], word_first[row + 1]):
             mine[count] = places.words + words[word]
             count += 1
+        rests = np.uint64(0)
+        for each in range(count):
+            rests |= np.uint64(1) << np.uint64(mine[each] & 63)
 
-        made = first[which]
+        at = entry = first[which]
         node, depth, top = ROOT, 0, 0
         goes_on = tree.goes_on
         while True:
@@ -112,9 +120,9 @@ def descend(
                 begin = top
                 group, last_group = np.int64(nodes[2 * node + 1]), np.int64(nodes[2 * node + 3])
                 if top + count + last_group - group > len(stack):
-                    room = 2 * (top + count + last_group - group)
-                    stack, levels = _wider(stack, int(room)), _wider(levels, int(room))
-                asked = nodes[2 * node]
+                    room = int(2 * (top + count + last_group - group))
+                    stack, levels, packed = _wider(stack, room), _wider(levels, room), _wider(packed, room)
+                asked = nodes[2 * node] & rests
                 if asked:
                     for each in range(count):
                         if not asked >> np.uint64(mine[each] & 63) & np.uint64(1):
@@ -140,21 +148,29 @@ def descend(
                     group += 1
                 if top - begin > _FEW:
                     stack[begin:top] = -np.sort(-stack[begin:top])
-                for each in range(begin, top):
-                    levels[each] = depth + 1
+                elder = np.int64(-1)
+                for each in range(top - 1, begin - 1, -1):
+                    number = stack[each] >> CHILD_BITS + 1
+                    levels[each], packed[each] = depth + 1, (number - elder - 1) << 2
+                    elder = number
+                if top > begin:
+                    packed[begin] |= _LAST
+                    if depth:
+                        out[entry] |= _BELOW
             if not top:
                 break
             top -= 1
             leads, depth = stack[top], levels[top]
             node, goes_on = leads >> 1 & CHILD_NUMBER_MAX, leads & 1 != 0
-            if made == len(level):
-                level, number = _wider(level, 2 * made), _wider(number, 2 * made)
-            level[made], number[made] = depth, leads >> CHILD_BITS + 1
-            made += 1
-        first[which + 1] = made
+            if at + _ENTRY_BYTES_MAX > len(out):
+                out = _wider(out, int(2 * (at + _ENTRY_BYTES_MAX)))
+            entry = at
+            at = put_number(out, at, packed[top])
+            entries[which] += 1
+        first[which + 1] = at
         for cell in range(cell_first[row], cell_first[row + 1]):
             held[cell_dimension[cell]] = blank[cell_dimension[cell]]
-    return first, level[: first[-1]], number[: first[-1]], cut
+    return out[: first[-1]], first, entries, cut
 
 
 @kernel

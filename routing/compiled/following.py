@@ -7,6 +7,12 @@ here, a prefix that names what is not there, one that was cut, and one with more
 Parts are followed one after the other, and what they find is joined: an owner stands once in a row, and is
 certain if it is in one part.
 
+Theory of operation. Entries are bytes (`prefixes.py`), and are followed as they are read. A stack has the
+runs of siblings that are open, each by the slot of the one that was met last (`names.py`): the next entry is
+one of the run on top, as many slots further as it says. What an entry does to the stack is reckoned from its
+two bits instead of asked: such a question is answered by chance, and a wrong guess costs more than all the
+rest.
+
 Cost: for each entry a look into the names and one at the node's cell; for each owner found a look at where it
 already stands in the row, which is the only memory that grows with the owners.
 """
@@ -18,11 +24,15 @@ import numpy as np
 
 from branchline.routing.compiled.kernels import inlined, kernel
 from branchline.routing.compiled.lookups import NOTHING, find
-from branchline.routing.compiled.names import Names, edge_key, number_key
+from branchline.routing.compiled.memory import byte_at, load_int, load_long, store_int, store_long
+from branchline.routing.compiled.names import Names, Slots, block_in, child_in, number_key, slot_beyond
 from branchline.routing.compiled.prefixes import Flags, Ints, Longs, Prefixes
 from branchline.routing.compiled.standing import NOBODY, Owners, Standing
 from branchline.routing.prefix.edges import ROOT
 from branchline.routing.prefix.forwarding import Forwarder
+
+_FRAME = 8
+"""Bytes of a number on the stack."""
 
 
 class Followed(NamedTuple):
@@ -71,6 +81,8 @@ class Follower:
         handled = rows.copy()
         count = len(self.owners.table)
         told = prefixes.frozen()
+        numbers = np.diff(prefixes.beside_first).max(initial=0)
+        work = np.empty(3 * (int(prefixes.entries.max(initial=0)) + 1) + int(numbers), np.int64)
         first, items = np.zeros(prefixes.rows + 1, np.int64), np.zeros(0, np.int32)
         for part, (names, standing) in enumerate(zip(self._names, self._standing, strict=True)):
             found = _follow(
@@ -82,6 +94,7 @@ class Follower:
                 standing.pool,
                 count,
                 handled,
+                work,
             )
             first, items = _join(first, items, *found, count, handled) if part else found
         return Followed(handled, first, items >> 1, (items & 1).astype(np.bool_))
@@ -91,29 +104,25 @@ class Follower:
 def _follow(
     prefixes: Prefixes,
     version: _Version,
-    slots: Longs,
+    slots: Slots,
     at_node: Ints,
     beside: Longs,
     pool: Ints,
     owners: int,
     handled: Flags,
+    work: Longs,
 ) -> tuple[Longs, Ints]:
     """Follow one part of each row that is handled so far; rows that cannot be followed are not any more."""
     # Asking a tuple for an array counts the array's owners up and down: not for every row.
     arrays, part_first, cut, many = prefixes.arrays, prefixes.part_first, prefixes.cut, prefixes.many
-    incarnation, clock = prefixes.incarnation, prefixes.clock
-    entry_first, levels, numbers = prefixes.entry_first, prefixes.level, prefixes.number
-    beside_first, overflow = prefixes.beside_first, prefixes.beside
+    incarnation, clock, data = prefixes.incarnation, prefixes.clock, prefixes.data.ctypes.data
+    entries, entries_at = prefixes.entries, prefixes.entries_at
+    beside_first, overflow, others = prefixes.beside_first, prefixes.beside, slots.others
 
     rows = len(handled)
     first, items = np.zeros(rows + 1, np.int64), np.empty(2 * rows + 64, np.int32)
     place_of = np.full(owners, -1, np.int64)
-    most = 0
-    for part in range(len(clock)):
-        entries = entry_first[part + 1] - entry_first[part]
-        most = max(most, entries + beside_first[part + 1] - beside_first[part])
-    path, cells = np.empty(most + 2, np.int64), np.empty(most + 1, np.int32)
-    path[0] = ROOT
+    cells = np.empty(len(work), np.int32)
     for row in range(rows):
         start = count = first[row]
         part = part_first[row] + version.part
@@ -124,27 +133,13 @@ def _follow(
             and incarnation[part] == version.incarnation
             and not (cut[part] or many[part])
         )
-        found = depth = 0
+        found = 0
         if follows:
-            if at_node[ROOT] != NOBODY:
-                cells[0] = at_node[ROOT]
-                found = 1
-            for place in range(entry_first[part], entry_first[part + 1]):
-                level = levels[place]
-                node = NOTHING
-                if level <= depth + 1:
-                    node = find(slots, edge_key(path[level - 1], numbers[place]))
-                if node == NOTHING:
-                    follows = False
-                    break
-                path[level] = node
-                depth = level
-                if at_node[node] != NOBODY:
-                    cells[found] = at_node[node]
-                    found += 1
+            found = _met(data + entries_at[part], entries[part], slots, at_node, cells, work)
+            follows = found >= 0
         if follows:
             for place in range(beside_first[part], beside_first[part + 1]):
-                if find(slots, number_key(overflow[place])) == NOTHING:
+                if find(others, number_key(overflow[place])) == NOTHING:
                     follows = False
                     break
                 cell = find(beside, overflow[place])
@@ -166,6 +161,54 @@ def _follow(
                 count = _add(items, count, start, pool[each], arrays[row], place_of)
         first[row + 1] = count
     return first, items[: first[rows]]
+
+
+@inlined
+def _met(at: int, count: int, slots: Slots, at_node: Ints, cells: Ints, work: Longs) -> int:
+    """Write down the cells of somebody that so many entries lead to; how many, -1 if one leads nowhere."""
+    blocks, block_of = slots.blocks.ctypes.data, slots.block_of.ctypes.data
+    at_nodes, out, met = at_node.ctypes.data, cells.ctypes.data, work.ctypes.data
+    end = met + _FRAME * count + _FRAME
+    parent = end + _FRAME * count + _FRAME
+    cell = load_int(at_nodes, ROOT)
+    store_int(out, 0, cell)
+    found = int(cell != NOBODY)
+    top, block = 0, load_long(block_of, ROOT)
+    store_long(met, 0, block)
+    store_long(end, 0, block + load_long(blocks, block))
+    store_long(parent, 0, ROOT)
+    for _ in range(count):
+        packed = byte_at(at)
+        at += 1
+        if packed >= 0x80:
+            # That this ends was checked when the header was read.
+            packed, shift, more = packed & 0x7F, 7, 0x80
+            while more >= 0x80:
+                more = byte_at(at)
+                packed |= (more & 0x7F) << shift
+                shift += 7
+                at += 1
+        place = load_long(met, top) + (packed >> 2) + 1
+        store_long(met, top, place)
+        slot = NOTHING
+        if place <= load_long(end, top):
+            slot = load_long(blocks, place)
+        if slot < 0:
+            above = load_long(parent, top)
+            slot = slot_beyond(slots, above, place - load_long(block_of, above) - 1)
+            if slot < 0:
+                return -1
+        node, block = child_in(slot), block_in(slot)
+        cell = load_int(at_nodes, node)
+        store_int(out, found, cell)
+        found += cell != NOBODY
+        # The last of its siblings closes their run; below it, a run may be opened.
+        top += 1 - (packed & 1)
+        store_long(met, top, block)
+        store_long(end, top, block + load_long(blocks, block))
+        store_long(parent, top, node)
+        top -= 1 - (packed >> 1 & 1)
+    return found
 
 
 @kernel

@@ -7,10 +7,14 @@ that `prefixes.py` names. So nothing is ever accepted here that would be refused
 
 The reference encodes what it has read and compares. Here each thing that can be written in two ways is looked
 at where it is read: a number with an empty last byte, unknown flags, a scope with an empty last byte. Entries
-have one form only, once the bits that lead through them fit together.
+have one form only, once the bits that lead through them fit together: before each of them some run of
+siblings must be open, and none after the last. An entry opens a run if there are entries below it, and closes
+its own if it is the last. So entries are checked by counting runs, without knowing their levels, and stay
+where they are.
 
-Cost: one pass over the bytes for the checksum and one to read; room for as many entries as there are bytes,
-of which only what is written is ever touched.
+Cost: one pass over the bytes for the checksum and one to read, without a branch that hangs on an entry,
+unless its number takes several bytes. Only where numbers add up to more than the largest, they are looked at
+one by one.
 """
 
 from typing import NamedTuple
@@ -19,24 +23,23 @@ import numpy as np
 
 from branchline.routing.compiled.checksums import crc32
 from branchline.routing.compiled.kernels import inlined, kernel
+from branchline.routing.compiled.memory import byte_at
 from branchline.routing.compiled.prefixes import (
     CHILD_NUMBER_MAX,
     Bytes,
     Flags,
-    Ints,
     Longs,
     Prefixes,
     Words,
     frozen,
 )
+from branchline.routing.compiled.varints import take_number
 from branchline.routing.overlay.topology import TOPOLOGY_NUMBER_MAX
 from branchline.routing.prefix.header import DECODED_MAX_BYTES, FORMAT_VERSION
 
 _SHORTEST = 6
 _SHORTEST_PART = 5
 _SCOPE_BYTES_MAX = 8
-_SHIFT_MAX = 56
-"""Of the last of nine bytes, which hold 63 bits."""
 _BESIDE_MAX = 2**62
 
 
@@ -55,8 +58,9 @@ class Headers(NamedTuple):
 
 def read_headers(data: Bytes, first: Longs) -> Headers:
     """The headers that lie in the data one after the other, row r from `first[r]` to `first[r + 1]`."""
-    heads, arrays, parts, entries, beside = _read(frozen(data), frozen(first))
-    return Headers(*heads, Prefixes(arrays, *parts, *entries, *beside))
+    data = frozen(data)
+    heads, arrays, parts, entries, beside = _read(data, frozen(first))
+    return Headers(*heads, Prefixes(arrays, *parts, data, *entries, *beside))
 
 
 @kernel
@@ -66,7 +70,7 @@ def _read(
     tuple[Flags, Longs, Longs, Words, Longs],
     Flags,
     tuple[Longs, Longs, Longs, Flags, Flags],
-    tuple[Longs, Ints, Ints],
+    tuple[Longs, Longs, Longs],
     tuple[Longs, Longs],
 ]:
     rows = len(first) - 1
@@ -78,11 +82,11 @@ def _read(
     part_first = np.zeros(rows + 1, np.int64)
     incarnation, clock = np.empty(parts_max, np.int64), np.empty(parts_max, np.int64)
     cut, many = np.empty(parts_max, np.bool_), np.empty(parts_max, np.bool_)
-    entry_first, beside_first = np.empty(parts_max + 1, np.int64), np.empty(parts_max + 1, np.int64)
-    entry_first[0] = beside_first[0] = 0
-    level, number = np.empty(size, np.int32), np.empty(size, np.int32)
+    entries, entries_at = np.empty(parts_max, np.int64), np.empty(parts_max, np.int64)
+    entries_end, beside_first = np.empty(parts_max, np.int64), np.empty(parts_max + 1, np.int64)
+    beside_first[0] = 0
     beside = np.empty(size, np.int64)
-    elder, is_last = np.empty(DECODED_MAX_BYTES + 2, np.int64), np.empty(DECODED_MAX_BYTES + 2, np.bool_)
+    open_runs = np.empty(DECODED_MAX_BYTES + 2, np.int64)
     parts = 0
     for row in range(rows):
         part_first[row] = parts
@@ -90,11 +94,11 @@ def _read(
         if not _is_sealed(data, at, end) or data[at] != FORMAT_VERSION or data[at + 1] > 1:
             continue
         arrays[row] = data[at + 1] == 1
-        hops[row], at = _number(data, at + 2, end)
-        topology[row], at = _number(data, at, end)
+        hops[row], at = take_number(data, at + 2, end)
+        topology[row], at = take_number(data, at, end)
         scope[row], at = _scope(data, at, end)
         parts_at[row] = at
-        count, at = _number(data, at, end)
+        count, at = take_number(data, at, end)
         if at < 0 or topology[row] > TOPOLOGY_NUMBER_MAX or count > end - at:
             continue
         made = parts
@@ -104,11 +108,10 @@ def _read(
                 at = -1
                 break
             cut[part], many[part] = flags & 1 != 0, flags & 2 != 0
-            incarnation[part], at = _number(data, at + 1, end)
-            clock[part], at = _number(data, at, end)
-            entry_first[part + 1], at = _entries(
-                data, at, end, entry_first[part], level, number, elder, is_last
-            )
+            incarnation[part], at = take_number(data, at + 1, end)
+            clock[part], at = take_number(data, at, end)
+            entries[part], entries_at[part] = take_number(data, at, end)
+            at = entries_end[part] = _entries(data, entries_at[part], end, entries[part], open_runs)
             beside_first[part + 1], at = _beside(data, at, end, beside_first[part], beside)
             if at < 0:
                 break
@@ -121,7 +124,7 @@ def _read(
         (ok, hops, topology, scope, parts_at),
         arrays,
         (part_first, incarnation[:parts], clock[:parts], cut[:parts], many[:parts]),
-        (entry_first[: parts + 1], level[: entry_first[parts]], number[: entry_first[parts]]),
+        (entries[:parts], entries_at[:parts], entries_end[:parts]),
         (beside_first[: parts + 1], beside[: beside_first[parts]]),
     )
 
@@ -141,31 +144,8 @@ def _is_sealed(data: Bytes, at: int, end: int) -> bool:
 
 
 @inlined
-def _number(data: Bytes, at: int, end: int) -> tuple[int, int]:
-    """The number that begins here, and where the next thing does; -1 if there is none, or was none."""
-    if not 0 <= at < end:
-        return 0, -1
-    byte = np.int64(data[at])
-    if byte < 0x80:
-        return int(byte), at + 1
-    number = byte & 0x7F
-    shift = 7
-    while shift <= _SHIFT_MAX:
-        at += 1
-        if at >= end:
-            return 0, -1
-        byte = np.int64(data[at])
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            # An empty last byte: the number has a shorter form.
-            return int(number), at + 1 if byte else -1
-        shift += 7
-    return 0, -1
-
-
-@inlined
 def _scope(data: Bytes, at: int, end: int) -> tuple[np.uint64, int]:
-    count, at = _number(data, at, end)
+    count, at = take_number(data, at, end)
     if at < 0 or count > _SCOPE_BYTES_MAX or count > end - at:
         return np.uint64(0), -1
     scope = np.uint64(0)
@@ -177,45 +157,58 @@ def _scope(data: Bytes, at: int, end: int) -> tuple[np.uint64, int]:
 
 
 @inlined
-def _entries(
-    data: Bytes, at: int, end: int, made: int, level: Ints, number: Ints, elder: Longs, is_last: Flags
-) -> tuple[int, int]:
-    """Append the entries; how many there are now, and where the next thing begins."""
-    count, at = _number(data, at, end)
+def _entries(data: Bytes, at: int, end: int, count: int, open_runs: Longs) -> int:
+    """Where so many entries end that begin here; -1 if that is no tree, or one with too large a number."""
     if at < 0 or count > end - at:
-        return made, -1
-    depth = 1
-    elder[1] = -1
-    for place in range(made, made + count):
-        packed, at = _number(data, at, end)
-        if at < 0 or not depth:
-            return made, -1
-        elder[depth] += (packed >> 2) + 1
-        if elder[depth] > CHILD_NUMBER_MAX:
-            return made, -1
-        level[place] = depth
-        number[place] = elder[depth]
-        is_last[depth] = packed & 1 != 0
-        if packed & 2:
-            depth += 1
-            elder[depth] = -1
-        else:
-            while depth and is_last[depth]:
-                depth -= 1
-    if depth and count:
-        return made, -1
-    return made + count, at
+        return -1
+    begin, runs, total = at, np.int64(count > 0), np.int64(0)
+    fewest = np.int64(1)
+    start = data.ctypes.data
+    for _ in range(count):
+        if at >= end:
+            return -1
+        packed = np.int64(byte_at(start + at))
+        at += 1
+        if packed >= 0x80:
+            long, at = take_number(data, at - 1, end)
+            packed = np.int64(long)
+            if at < 0 or packed >> 2 > CHILD_NUMBER_MAX:
+                return -1
+        fewest = min(fewest, runs)
+        runs += (packed >> 1 & 1) - (packed & 1)
+        total += (packed >> 2) + 1
+    if fewest < 1 or runs:
+        return -1
+    if total > CHILD_NUMBER_MAX and _largest(data, begin, end, count, open_runs) > CHILD_NUMBER_MAX:
+        return -1
+    return at
+
+
+@kernel
+def _largest(data: Bytes, at: int, end: int, count: int, open_runs: Longs) -> int:
+    """The largest child number of so many entries, which are a tree."""
+    largest = np.int64(0)
+    top = 0
+    open_runs[0] = -1
+    for _ in range(count):
+        packed, at = take_number(data, at, end)
+        open_runs[top] += (packed >> 2) + 1
+        largest = max(largest, open_runs[top])
+        top += 1 - (packed & 1)
+        open_runs[top] = -1
+        top -= 1 - (packed >> 1 & 1)
+    return int(largest)
 
 
 @inlined
 def _beside(data: Bytes, at: int, end: int, made: int, beside: Longs) -> tuple[int, int]:
     """Append the overflow numbers; how many there are now, and where the next thing begins."""
-    count, at = _number(data, at, end)
+    count, at = take_number(data, at, end)
     if at < 0 or count > end - at:
         return made, -1
     last = np.int64(-1)
     for place in range(made, made + count):
-        more, at = _number(data, at, end)
+        more, at = take_number(data, at, end)
         if at < 0 or more > _BESIDE_MAX - last:
             return made, -1
         last += more + 1

@@ -4,13 +4,11 @@
 more, for the next brokers: nothing changes but the head, so the bytes of the parts are copied and only the
 head and the checksum are made. A header that would be too large is not written: the reference trims it.
 
-An entry's last bit says whether a sibling follows, which is not known when it is written. It is set, and
-taken back when the sibling comes: the bit never changes how many bytes an entry takes.
+Entries are bytes already (`prefixes.py`), so they are copied in both.
 
 Cost: one pass to write and one for the checksum.
 """
 
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -18,13 +16,14 @@ import numpy as np
 from branchline.routing.compiled.checksums import crc32
 from branchline.routing.compiled.header_reading import Headers
 from branchline.routing.compiled.kernels import inlined, kernel
-from branchline.routing.compiled.prefixes import Bytes, Flags, Ints, Longs, Prefixes, Words, frozen
+from branchline.routing.compiled.memory import copy_bytes
+from branchline.routing.compiled.prefixes import Bytes, Flags, Longs, Prefixes, Words, frozen
+from branchline.routing.compiled.varints import NUMBER_BYTES_MAX, put_number
 from branchline.routing.prefix.header import FORMAT_VERSION, HEADER_MAX_BYTES
+from branchline.routing.slices import Slices
 
 _HEAD_MAX = 2 + 9 + 9 + 1 + 8
 _CHECKSUM = 4
-_NUMBER_MAX = 9
-_ENTRY_MAX = 5
 
 
 class Copies(NamedTuple):
@@ -45,10 +44,9 @@ class Written(NamedTuple):
     ok: Flags
     """Whether it was written; if not, it would be too large, and its run is empty."""
 
-    def cells(self) -> list[bytes]:
+    def slices(self) -> Slices:
         """Each by itself."""
-        whole = self.data.tobytes()
-        return [whole[start:end] for start, end in pairwise(self.first.tolist())]
+        return Slices(self.data, self.first)
 
 
 def write_headers(prefixes: Prefixes, copies: Copies) -> Written:
@@ -68,37 +66,35 @@ def _write(prefixes: Prefixes, copies: Copies) -> tuple[Bytes, Longs, Flags]:
     row_of, scopes, topologies, hops = copies.row, copies.scope, copies.topology, copies.hops
     arrays, part_first, cut, many = prefixes.arrays, prefixes.part_first, prefixes.cut, prefixes.many
     incarnations, clocks = prefixes.incarnation, prefixes.clock
-    entry_first, levels, numbers = prefixes.entry_first, prefixes.level, prefixes.number
+    data, entries = prefixes.data, prefixes.entries
+    entries_at, entries_end = prefixes.entries_at, prefixes.entries_end
     beside_first, beside = prefixes.beside_first, prefixes.beside
 
     rows = len(row_of)
-    size, deepest = 0, 0
+    size = 0
     for copy in range(rows):
         low, high = part_first[row_of[copy]], part_first[row_of[copy] + 1]
-        size += _HEAD_MAX + _NUMBER_MAX + (high - low) * (1 + 4 * _NUMBER_MAX) + _CHECKSUM
-        size += (entry_first[high] - entry_first[low]) * _ENTRY_MAX
-        size += (beside_first[high] - beside_first[low]) * _NUMBER_MAX
-    for level in levels:
-        deepest = max(deepest, level)
+        size += _HEAD_MAX + NUMBER_BYTES_MAX + (high - low) * (1 + 4 * NUMBER_BYTES_MAX) + _CHECKSUM
+        for part in range(low, high):
+            size += entries_end[part] - entries_at[part]
+        size += (beside_first[high] - beside_first[low]) * NUMBER_BYTES_MAX
     out = np.empty(size, np.uint8)
     first, ok = np.zeros(rows + 1, np.int64), np.zeros(rows, np.bool_)
-    elder, byte_of = np.empty(deepest + 1, np.int64), np.empty(deepest + 1, np.int64)
     for copy in range(rows):
         row = row_of[copy]
         start = first[copy]
         at = _put_head(out, start, arrays[row], hops[copy], topologies[copy], scopes[copy])
-        at = _put(out, at, part_first[row + 1] - part_first[row])
+        at = put_number(out, at, part_first[row + 1] - part_first[row])
         for part in range(part_first[row], part_first[row + 1]):
             out[at] = cut[part] | many[part] << 1
-            at = _put(out, at + 1, incarnations[part])
-            at = _put(out, at, clocks[part])
-            at = _put_entries(
-                out, at, levels, numbers, entry_first[part], entry_first[part + 1], elder, byte_of
-            )
-            at = _put(out, at, beside_first[part + 1] - beside_first[part])
+            at = put_number(out, at + 1, incarnations[part])
+            at = put_number(out, at, clocks[part])
+            at = put_number(out, at, entries[part])
+            at = _copy(out, at, data, entries_at[part], entries_end[part])
+            at = put_number(out, at, beside_first[part + 1] - beside_first[part])
             last = np.int64(-1)
             for place in range(beside_first[part], beside_first[part + 1]):
-                at = _put(out, at, beside[place] - last - 1)
+                at = put_number(out, at, beside[place] - last - 1)
                 last = beside[place]
         first[copy + 1], ok[copy] = _seal(out, start, at)
     return out[: first[rows]], first, ok
@@ -120,30 +116,17 @@ def _write_onward(
         row = row_of[copy]
         start = made[copy]
         at = _put_head(out, start, arrays[row], hops[copy], topologies[copy], scopes[copy])
-        for place in range(parts_at[row], first[row + 1] - _CHECKSUM):
-            out[at] = data[place]
-            at += 1
+        at = _copy(out, at, data, parts_at[row], first[row + 1] - _CHECKSUM)
         made[copy + 1], ok[copy] = _seal(out, start, at)
     return out[: made[rows]], made, ok
-
-
-@inlined
-def _put(out: Bytes, at: int, number: int) -> int:
-    """Write the number; where the next thing goes."""
-    while number > 0x7F:
-        out[at] = number & 0x7F | 0x80
-        number >>= 7
-        at += 1
-    out[at] = number
-    return at + 1
 
 
 @inlined
 def _put_head(out: Bytes, at: int, arrays: bool, hops: int, topology: int, scope: np.uint64) -> int:
     out[at] = FORMAT_VERSION
     out[at + 1] = arrays
-    at = _put(out, at + 2, hops)
-    at = _put(out, at, topology)
+    at = put_number(out, at + 2, hops)
+    at = put_number(out, at, topology)
     length_at = at
     at += 1
     while scope:
@@ -155,22 +138,10 @@ def _put_head(out: Bytes, at: int, arrays: bool, hops: int, topology: int, scope
 
 
 @inlined
-def _put_entries(
-    out: Bytes, at: int, levels: Ints, numbers: Ints, low: int, high: int, elder: Longs, byte_of: Longs
-) -> int:
-    at = _put(out, at, high - low)
-    depth = 0
-    for place in range(low, high):
-        level, number = levels[place], np.int64(numbers[place])
-        above = np.int64(-1)
-        if depth >= level:
-            above = elder[level]
-            out[byte_of[level]] &= 0xFE
-        depth = level
-        elder[level], byte_of[level] = number, at
-        below = place + 1 < high and levels[place + 1] > level
-        at = _put(out, at, int((number - above - 1) << 2 | below << 1 | 1))
-    return at
+def _copy(out: Bytes, at: int, data: Bytes, begin: int, end: int) -> int:
+    """Copy these bytes; where the next thing goes."""
+    copy_bytes(out.ctypes.data + at, data.ctypes.data + begin, end - begin)
+    return at + end - begin
 
 
 @inlined

@@ -1,8 +1,11 @@
 """The prefixes of many events as flat arrays.
 
-Row r has the parts from `part_first[r]` to `part_first[r + 1]`; part p has the entries of its FPT from
-`entry_first[p]` on, in depth-first order, and its overflow numbers from `beside_first[p]` on, ascending. What
-each of them means is in `prefix/trees.py`.
+Row r has the parts from `part_first[r]` to `part_first[r + 1]`; part p has as many `entries`, which are the
+bytes of the data from `entries_at[p]` to `entries_end[p]`, and its overflow numbers from `beside_first[p]`
+on, ascending. What each of them means is in `prefix/trees.py`.
+
+Entries stay bytes, as `prefix/header.py` writes them, from the walk that makes them through all brokers that
+follow them: a byte for most, where a level and a number would take eight, and nothing to be written anew.
 
 A child number takes 31 bits here and all else 63. A prefix with a larger one is not put into arrays: the
 reference goes on with it.
@@ -14,6 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from branchline.routing.prefix.header import decode_entries, encode_entries
 from branchline.routing.prefix.trees import PartPrefix, Prefix
 from branchline.routing.prefix.updates import Version
 
@@ -38,9 +42,11 @@ class Prefixes(NamedTuple):
     clock: Longs
     cut: Flags
     many: Flags
-    entry_first: Longs
-    level: Ints
-    number: Ints
+    data: Bytes
+    entries: Longs
+    """How many the part has."""
+    entries_at: Longs
+    entries_end: Longs
     beside_first: Longs
     beside: Longs
 
@@ -59,10 +65,10 @@ class Prefixes(NamedTuple):
         return Prefix(tuple(map(self._part, parts)), bool(self.arrays[row]))
 
     def _part(self, part: int) -> PartPrefix:
-        entries = slice(self.entry_first[part], self.entry_first[part + 1])
+        data = self.data[self.entries_at[part] : self.entries_end[part]].tobytes()
         return PartPrefix(
             Version(int(self.incarnation[part]), int(self.clock[part])),
-            tuple(zip(self.level[entries].tolist(), self.number[entries].tolist(), strict=True)),
+            decode_entries(data, int(self.entries[part])),
             tuple(self.beside[self.beside_first[part] : self.beside_first[part + 1]].tolist()),
             bool(self.cut[part]),
             bool(self.many[part]),
@@ -72,7 +78,8 @@ class Prefixes(NamedTuple):
 def flat(prefixes: Sequence[Prefix]) -> Prefixes:
     """Prefixes of the reference as arrays; none of them may have a number that is too large."""
     parts = [part for prefix in prefixes for part in prefix.parts]
-    entries = [entry for part in parts for entry in part.entries]
+    encoded = [encode_entries(part.entries) for part in parts]
+    first = firsts(list(map(len, encoded)))
     return Prefixes(
         np.array([prefix.arrays for prefix in prefixes], np.bool_),
         firsts([len(prefix.parts) for prefix in prefixes]),
@@ -80,9 +87,10 @@ def flat(prefixes: Sequence[Prefix]) -> Prefixes:
         np.array([part.version.clock for part in parts], np.int64),
         np.array([part.cut for part in parts], np.bool_),
         np.array([part.many for part in parts], np.bool_),
-        firsts([len(part.entries) for part in parts]),
-        np.array([level for level, _ in entries], np.int32),
-        np.array([number for _, number in entries], np.int32),
+        np.frombuffer(b"".join(encoded), np.uint8),
+        np.array([len(part.entries) for part in parts], np.int64),
+        first[:-1],
+        first[1:],
         firsts([len(part.numbers) for part in parts]),
         np.array([number for part in parts for number in part.numbers], np.int64),
     )

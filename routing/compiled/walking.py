@@ -25,7 +25,7 @@ from branchline.routing.compiled.gathering import Gathering
 from branchline.routing.compiled.kernels import kernel
 from branchline.routing.compiled.names import grown
 from branchline.routing.compiled.paths import Paths
-from branchline.routing.compiled.prefixes import Flags, Ints, Longs, Prefixes, firsts, frozen, runs
+from branchline.routing.compiled.prefixes import Bytes, Flags, Ints, Longs, Prefixes, firsts, frozen, runs
 from branchline.routing.compiled.ranking import Cells, rank
 from branchline.routing.compiled.spans import Scanned
 from branchline.routing.filters import Filter
@@ -189,17 +189,16 @@ def _chosen(found: Ranked, filters: Longs) -> Ranked:
     )
 
 
-def _side_by_side(walked: Sequence[tuple[Longs, Ints, Ints]]) -> tuple[Longs, Ints, Ints]:
-    """The entries of parts, row by row."""
-    if len(walked) == 1:
-        return walked[0]
-    counts = np.stack([np.diff(first) for first, _, _ in walked], 1)
-    made = firsts(counts.ravel())
-    level, number = np.empty(made[-1], np.int32), np.empty(made[-1], np.int32)
-    for part, (_, levels, numbers) in enumerate(walked):
-        places = runs(made[part : -1 : len(walked)], counts[:, part])
-        level[places], number[places] = levels, numbers
-    return made, level, number
+def _side_by_side(walked: Sequence[tuple[Bytes, Longs, Longs]]) -> tuple[Bytes, Longs, Longs, Longs]:
+    """The entries of all parts, how many each row has in each part, and where they begin and end."""
+    before = firsts([len(data) for data, _, _ in walked])[:-1]
+    first = np.stack([part + start for (_, part, _), start in zip(walked, before, strict=True)], 1)
+    return (
+        np.concatenate([data for data, _, _ in walked]),
+        np.stack([entries for _, _, entries in walked], 1).ravel(),
+        first[:-1].ravel(),
+        first[1:].ravel(),
+    )
 
 
 @kernel

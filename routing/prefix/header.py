@@ -98,7 +98,8 @@ def _encode(header: Header) -> bytes:
         out.append((_CUT if part.cut else 0) | (_MANY if part.many else 0))
         put(out, part.version.incarnation)
         put(out, part.version.clock)
-        _put_entries(out, part.entries)
+        put(out, len(part.entries))
+        out += encode_entries(part.entries)
         put(out, len(part.numbers))
         last = -1
         for number in part.numbers:
@@ -107,8 +108,9 @@ def _encode(header: Header) -> bytes:
     return bytes(out) + zlib.crc32(out).to_bytes(4, "little")
 
 
-def _put_entries(out: bytearray, entries: Entries) -> None:
-    put(out, len(entries))
+def encode_entries(entries: Entries) -> bytes:
+    """The entries' bytes, without their count."""
+    out = bytearray()
     elder: list[int] = []
     lasts = _last_of_their_siblings(entries)
     for place, (level, number) in enumerate(entries):
@@ -118,6 +120,12 @@ def _put_entries(out: bytearray, entries: Entries) -> None:
         put(out, (number - above - 1) << 2 | below << 1 | lasts[place])
         del elder[level - 1 :]
         elder.append(number)
+    return bytes(out)
+
+
+def decode_entries(data: bytes, count: int) -> Entries:
+    """So many entries that encode to these bytes."""
+    return _Reader(data).entries(count)
 
 
 def _last_of_their_siblings(entries: Entries) -> list[bool]:
@@ -160,7 +168,7 @@ class _Reader:
     def _part(self) -> PartPrefix:
         flags = self._byte()
         version = Version(self._number(), self._number())
-        entries = self._entries()
+        entries = self.entries(self._count())
         numbers: list[int] = []
         last = -1
         for _ in range(self._count()):
@@ -168,11 +176,11 @@ class _Reader:
             numbers.append(last)
         return PartPrefix(version, entries, tuple(numbers), bool(flags & _CUT), bool(flags & _MANY))
 
-    def _entries(self) -> Entries:
+    def entries(self, count: int) -> Entries:
         entries: list[tuple[int, int]] = []
         numbers: list[int] = [-1]
         done: list[bool] = []
-        for _ in range(self._count()):
+        for _ in range(count):
             packed = self._number()
             if not numbers:
                 raise _Damaged

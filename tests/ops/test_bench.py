@@ -77,3 +77,8 @@ def test_hops_are_measured() -> None:
     assert all(row["afresh"] == 0 and row["owed"] > 0 for row in rows)
     assert all(0 < row["fpt_bytes"] <= row["fpt_bytes_max"] for row in rows[:-1])
     assert rows[0]["copies"] > rows[1]["copies"] > rows[2]["copies"] > 0
+    # Content is looked at where events enter, and nowhere else.
+    stages = [set(row["stages_us"]) for row in rows]
+    assert stages[0] == {"scan", "match", "walk", "write", "rest"}
+    assert stages[1] == stages[2] == {"records", "decode", "follow", "divide", "write", "rest"}
+    assert all(row["of_matching"] > 0 for row in rows)
