@@ -8,12 +8,15 @@ Cost: of an event, a walk in each tree and a look at each filter that has no box
 for events that lie in few boxes; text is for other methods.
 """
 
+from collections.abc import Mapping
+
 from branchline.routing.event import Event
 from branchline.routing.filters import Filter
 from branchline.routing.methods.kd_forest import KdForest, box_of
 from branchline.routing.methods.owning import Owning
 from branchline.routing.methods.protocols import Interest, Matching
 from branchline.routing.prefix.forwarding import Found, Wanted
+from branchline.routing.prefix.places import Owner
 from branchline.routing.prefix.trees import Trees
 
 
@@ -22,18 +25,20 @@ class KdMatching:
 
     def __init__(self) -> None:
         self._owning = Owning()
-        self._forest = KdForest()
-        self._beside: dict[Filter, None] = {}
+        self._forest = KdForest[Mapping[Owner, int]]()
+        self._beside: dict[Filter, Mapping[Owner, int]] = {}
         """Those without a box."""
 
     def add(self, interest: Interest) -> None:
         for filter_ in interest.compiled.cover:
-            if filter_ not in self._owning:
-                if box_of(filter_):
-                    self._forest.add(filter_)
-                else:
-                    self._beside[filter_] = None
+            is_there = filter_ in self._owning
             self._owning.add(filter_, interest.owner)
+            if is_there:
+                continue
+            if box_of(filter_):
+                self._forest.add(filter_, self._owning[filter_])
+            else:
+                self._beside[filter_] = self._owning[filter_]
 
     def remove(self, interest: Interest) -> None:
         for filter_ in interest.compiled.cover:
@@ -47,9 +52,8 @@ class KdMatching:
     def match(self, event: Event, wanted: Wanted | None = None) -> Found:
         found = Found()
         holding = list(self._forest.holding(event))
-        holding += [filter_ for filter_ in self._beside if event.may_match((filter_,))]
-        for filter_ in holding:
-            owners = self._owning[filter_]
+        holding += [owners for filter_, owners in self._beside.items() if event.may_match((filter_,))]
+        for owners in holding:
             found.certain.update(owners if wanted is None else (each for each in owners if each in wanted))
         if event.met_array:
             found.certain, found.doubtful = set(), found.certain

@@ -15,11 +15,14 @@ that of each tree and WAITING_MAX filters.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from branchline.routing.dimensions import Axis
 from branchline.routing.event import Event
 from branchline.routing.filters import Filter, Range
 from branchline.routing.methods.kd_tree import KdTree
+
+What = TypeVar("What")
 
 WAITING_MAX = 16
 RATIO = 4
@@ -43,12 +46,15 @@ class _Grown:
     dead: int = 0
 
 
-class KdForest:
-    """Filters, each with a box of at least one range."""
+class KdForest(Generic[What]):
+    """Filters, each with a box of at least one range, and something that it stands for.
+
+    That is given back when it is found, for to look it up by a filter takes longer than to find it.
+    """
 
     def __init__(self) -> None:
         self._rows: dict[Filter, int] = {}
-        self._filters: dict[int, Filter] = {}
+        self._filters: dict[int, tuple[Filter, What]] = {}
         """By row, a number that is never given again: what is not there is dead."""
         self._next = 0
         self._waiting: dict[int, None] = {}
@@ -61,13 +67,15 @@ class KdForest:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def add(self, filter_: Filter) -> None:
+    def add(self, filter_: Filter, what: What) -> None:
+        """From now on the filter stands for this."""
         row = self._rows[filter_] = self._next
         self._next += 1
-        self._filters[row] = filter_
+        self._filters[row] = filter_, what
         self._waiting[row] = None
 
     def remove(self, filter_: Filter) -> None:
+        """The filter is no longer there."""
         row = self._rows.pop(filter_)
         del self._filters[row]
         tree = self._tree_of.pop(row, None)
@@ -76,8 +84,8 @@ class KdForest:
         else:
             tree.dead += 1
 
-    def holding(self, event: Event) -> Iterator[Filter]:
-        """The filters that hold for the event; with arrays, if each constraint may choose by itself."""
+    def holding(self, event: Event) -> Iterator[What]:
+        """What the filters stand for that hold for the event; with arrays, if each constraint may choose."""
         self._settle()
         counts = self.counts = {"kd_visited": 0, "kd_checked": 0, "kd_waiting": len(self._waiting)}
         for grown in self._trees:
@@ -86,14 +94,15 @@ class KdForest:
             counts["kd_checked"] += checked
             arrays = event.met_array
             for box in found:
-                filter_ = self._filters.get(grown.rows[box])
-                if filter_ is None:
+                known = self._filters.get(grown.rows[box])
+                if known is None:
                     continue
-                if (grown.is_sure[box] and not arrays) or event.may_match((filter_,)):
-                    yield filter_
+                if (grown.is_sure[box] and not arrays) or event.may_match(known[:1]):
+                    yield known[1]
         for row in self._waiting:
-            if event.may_match((self._filters[row],)):
-                yield self._filters[row]
+            filter_, what = self._filters[row]
+            if event.may_match((filter_,)):
+                yield what
 
     def describe(self) -> str:
         """The trees, for people."""
@@ -117,7 +126,7 @@ class KdForest:
         self._trees.append(self._grow(rows))
 
     def _grow(self, rows: list[int]) -> _Grown:
-        filters = [self._filters[row] for row in rows]
+        filters = [self._filters[row][0] for row in rows]
         boxes = [box_of(filter_) for filter_ in filters]
         tree = KdTree(boxes)
         sure = [

@@ -90,10 +90,10 @@ def test_a_forest_holds_what_is_there(steps: list[tuple[str, Any]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kd_forest, "WAITING_MAX", 2)
         patch.setattr(kd_forest, "DEAD_MIN", 1)
-        forest, there = KdForest(), dict[Filter, None]()
+        forest, there = KdForest[Filter](), dict[Filter, None]()
         for step, what in [*steps, ("look", {"a": 1, "b": 2.5}), ("look", {})]:
             if step == "add" and what not in there:
-                forest.add(what)
+                forest.add(what, what)
                 there[what] = None
             elif step == "remove" and there:
                 gone = list(there)[what % len(there)]
@@ -144,10 +144,10 @@ def test_what_lies_in_no_box_is_seen_early() -> None:
 
 def test_there_are_few_trees_and_few_that_are_dead() -> None:
     """However many have come and gone, and whenever somebody looked."""
-    forest, random = KdForest(), Random(7)
+    forest, random = KdForest[Filter](), Random(7)
     there: list[Filter] = []
     for number, box in enumerate(some_boxes(2_000, 0.1)):
-        forest.add(tuple(box))
+        forest.add(tuple(box), tuple(box))
         there.append(tuple(box))
         if random.random() < 0.45:
             forest.remove(there.pop(random.randrange(len(there))))
