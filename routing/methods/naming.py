@@ -1,7 +1,8 @@
 """Where methods are named: a configuration says which, and each is made by the module of that name.
 
 Forwarding: `prefix` follows the result of the one content match, `rematch` matches at every broker. Matching:
-`tree` matches against the Routing Tree, `table` asks every filter. Dissemination: `simple` floods, to all but
+`tree` matches against the Routing Tree, `table` asks every filter, `access` an index of access predicates,
+`kd` k-d trees. Dissemination: `simple` floods, to all but
 the teller. A name may have a number behind it, as in `counting(10)`, which is the method's own.
 
 A method's module is imported when it is chosen, and has a `make`.
@@ -26,9 +27,14 @@ FORWARDING: Mapping[str, str] = {
 MATCHING: Mapping[str, str] = {
     "tree": "tree",
     "table": "table",
+    "access": "access",
+    "kd": "kd",
 }
 
 DISSEMINATION: Mapping[str, Callable[[], Dissemination]] = {"simple": Simple}
+
+NUMBERED: frozenset[str] = frozenset()
+"""Names that may have a number behind them."""
 
 BATCHES_FROM = 2_000
 """For fewer, asking one by one takes less than to make the arrays. What is delivered is the same."""
@@ -77,6 +83,32 @@ def unknown(what: str, text: str, known: Iterable[str]) -> str | None:
     if found is not None and found.name in known:
         return None
     return f"{what} = {text!r} is not known; known are {', '.join(known)}"
+
+
+_MISFITS: Sequence[tuple[Callable[[str, str, str], bool], str]] = (
+    (
+        lambda forwarding, matching, _: forwarding == "prefix" and matching != "tree",
+        "prefix forwarding matches against the Routing Tree",
+    ),
+)
+"""Names of a forwarding, a matching and a dissemination that do not go together, and why."""
+
+
+def misfit(methods: Methods) -> str | None:
+    """Why the methods cannot be used, or not together; None if they can."""
+    kinds = (
+        ("forwarding", methods.forwarding, FORWARDING),
+        ("matching", methods.matching, MATCHING),
+        ("dissemination", methods.dissemination, DISSEMINATION),
+    )
+    for what, text, known in kinds:
+        wrong = unknown(what, text, known)
+        if wrong is not None:
+            return wrong
+        if _chosen(text).number is not None and _chosen(text).name not in NUMBERED:
+            return f"{what} = {text!r}: {_chosen(text).name} takes no number"
+    names = [_chosen(text).name for _, text, _ in kinds]
+    return next((why for excluded, why in _MISFITS if excluded(*names)), None)
 
 
 def make_matching(methods: Methods, trees: Trees) -> Matching:
