@@ -167,12 +167,14 @@ class Reuse:
             here = self.here.match(event, wanted)
             found.certain |= here.certain
             found.doubtful |= here.doubtful
+            _count(found, here)
         led = found.lists.keys()
         if wanted is not None and led >= set(wanted.hops.values()):
             return
         found.afresh = 1
         asked = _Elsewhere(self.table, wanted, frozenset(led))
         matched = self.elsewhere.match(event, asked)
+        _count(found, matched)
         for owners, into, certain in (
             (matched.certain, found.certain, True),
             (matched.doubtful - matched.certain, found.doubtful, False),
@@ -207,14 +209,19 @@ class _Elsewhere:
     def __contains__(self, identity: object) -> bool:
         assert isinstance(identity, Identity)
         owner = self.table.current(identity)[1]
-        assert isinstance(owner, str)
         if self.wanted is None:
-            return owner not in self.led
-        to = self.wanted.hops.get(owner)
+            return isinstance(owner, str) and owner not in self.led
+        to = self.wanted.hops.get(owner) if isinstance(owner, str) else None
         return to is not None and to not in self.led
 
     def enough(self, found: Found) -> bool:
         return False
+
+
+def _count(found: Listed, matched: Found) -> None:
+    """What a matching did is told with what was found."""
+    for name, count in matched.counts.items():
+        found.counts[name] = found.counts.get(name, 0) + count
 
 
 def make(number: int | None, methods: Methods, trees: Trees, stored: Sequence[memoryview]) -> Forwarding:

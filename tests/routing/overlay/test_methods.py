@@ -37,6 +37,7 @@ TREE = Methods("rematch", "tree")
 TABLE = Methods("rematch", "table")
 ALWAYS = Methods("always-reuse", "table")
 PARTIAL = Methods("partial-reuse(1)", "tree")
+COUNTING = Methods("rematch", "counting")
 SEEDS = range(6)
 
 
@@ -78,7 +79,7 @@ def deliveries(world: World) -> list[tuple[object, str]]:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_all_methods_find_the_same_deliveries(seed: int) -> None:
     """Each event reaches the same subscribers, once, and those are the ones that it is owed to."""
-    worlds = [played(seed, methods) for methods in (PREFIX, TREE, TABLE, ALWAYS, PARTIAL)]
+    worlds = [played(seed, methods) for methods in (PREFIX, TREE, TABLE, COUNTING, ALWAYS, PARTIAL)]
     first = deliveries(worlds[0])
     assert first
     for world in worlds:
@@ -181,7 +182,7 @@ def test_simple_tells_everybody_but_the_teller() -> None:
 def test_every_method_has_a_name() -> None:
     """The names that a configuration may say."""
     assert sorted(FORWARDING) == ["always-reuse", "partial-reuse", "prefix", "rematch"]
-    assert sorted(MATCHING) == ["table", "tree"]
+    assert sorted(MATCHING) == ["counting", "table", "tree"]
     assert sorted(DISSEMINATION) == ["simple"]
     assert PREFIX.forwarding in FORWARDING
     assert PREFIX.matching in MATCHING
