@@ -2,9 +2,9 @@
 
 Forwarding: `prefix` follows the result of the one content match, `rematch` matches at every broker,
 `always-reuse` and `partial-reuse` look up the keys of what matched. Matching: `tree` matches against the
-Routing Tree, `table` asks every filter, `counting` counts satisfied constraints. Dissemination: `simple`
-floods, to all but the teller. A name may have a number behind it, as in `counting(10)`, which is the method's
-own.
+Routing Tree, `table` asks every filter, `counting` counts satisfied constraints, `access` asks an index of
+access predicates. Dissemination: `simple` floods, to all but the teller. A name may have a number behind it,
+as in `counting(10)`, which is the method's own.
 
 A method's module is imported when it is chosen, and has a `make`.
 """
@@ -31,6 +31,7 @@ MATCHING: Mapping[str, str] = {
     "tree": "tree",
     "table": "table",
     "counting": "counting",
+    "access": "access",
 }
 
 DISSEMINATION: Mapping[str, Callable[[], Dissemination]] = {"simple": Simple}
