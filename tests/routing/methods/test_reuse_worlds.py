@@ -98,6 +98,27 @@ def test_keys_alone_lead_an_event() -> None:
     assert world.counts["content_matches"] == 6
 
 
+@pytest.mark.parametrize("batches_from", [None, 0])
+def test_jobs_with_other_methods_understand_each_other(batches_from: int | None) -> None:
+    """What a job cannot follow it matches afresh: while methods are exchanged, nothing is lost."""
+    topology = founded(["b0", "b1"], [link("b0", "b1")])
+    shards = []
+    for forwarding, matching in (("prefix", "tree"), ("rematch", "table"), ("always-reuse", "table")):
+        methods = Methods(forwarding, matching, batches_from=batches_from)
+        shard = Shard(Job(("b0", "b1"), topology, methods=methods), 0)
+        request = Request(Operation.SUBSCRIBE, "ann", "one", "b1", filter="x = 1", request="r")
+        letters = shard.handle(1, [], [request], EventBatch()).letters
+        while letters:
+            letters = shard.handle(2, [], letters, EventBatch()).letters
+        shards.append(shard)
+    content = Record(0, None, {"x": 1})
+    for sender in shards:
+        (sent,) = sender.handle(3, [], [], EventBatch(["b0"], [Arrival(content)])).forwarded
+        for reader in shards:
+            outputs = reader.handle(4, [], [], EventBatch(["b1"], [Arrival(content, sent.copy.header)]))
+            assert [each.subscriber for each in outputs.deliveries] == ["ann"]
+
+
 def test_a_retried_event_and_one_that_was_held_find_whom_they_are_for() -> None:
     """A copy for one subscriber goes nowhere else; one that came early is led by its keys later."""
     topology = founded(["b0", "b1"], [link("b0", "b1")])
