@@ -40,6 +40,9 @@ class Rematch:
         found.afresh = 1
         return found
 
+    def onward(self, prefix: Prefix, found: Found, to: str) -> Prefix:
+        return prefix
+
 
 def make(number: int | None, methods: Methods, trees: Trees, stored: Sequence[memoryview]) -> Forwarding:
     """Matching at every broker, by whatever method is chosen for it."""

@@ -106,6 +106,10 @@ class Forwarder:
         found.doubtful -= found.certain
         return found
 
+    def onward(self, prefix: Prefix, found: Found, to: str) -> Prefix:
+        """The prefix goes on as it came."""
+        return prefix
+
     def _walk(
         self,
         part: int,
