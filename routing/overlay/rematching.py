@@ -60,7 +60,7 @@ class Rematching:
         owed, on = here & done[row], done[copy_row]
         subscribers = np.int64(max(len(self._names.all), 1))
         pairs = np.unique(row[owed] * subscribers + number[owed])
-        cells = written.cells()
+        cells = written.slices()
         numbers = np.array([self._names.number(each) for each in routes.behind], np.int32)
         gone = np.bitwise_count(headers.scope & ~everybody)
         return Passed(
