@@ -1,8 +1,10 @@
 """Where methods are named: a configuration says which, and each is made by the module of that name.
 
-Forwarding: `prefix` follows the result of the one content match, `rematch` matches at every broker. Matching:
-`tree` matches against the Routing Tree, `table` asks every filter. Dissemination: `simple` floods, to all but
-the teller. A name may have a number behind it, as in `counting(10)`, which is the method's own.
+Forwarding: `prefix` follows the result of the one content match, `rematch` matches at every broker,
+`always-reuse` and `partial-reuse` look up the keys of what matched. Matching: `tree` matches against the
+Routing Tree, `table` asks every filter, `counting` counts satisfied constraints, `access` asks an index of
+access predicates. Dissemination: `simple` floods, to all but the teller. A name may have a number behind it,
+as in `counting(10)`, which is the method's own.
 
 A method's module is imported when it is chosen, and has a `make`.
 """
@@ -20,17 +22,21 @@ from branchline.routing.prefix.vocabulary import KEPT_VERSIONS
 FORWARDING: Mapping[str, str] = {
     "prefix": "prefix",
     "rematch": "rematch",
+    "always-reuse": "reuse",
+    "partial-reuse": "reuse",
 }
 """Names, and the modules of this package that make them."""
 
 MATCHING: Mapping[str, str] = {
     "tree": "tree",
     "table": "table",
+    "counting": "counting",
+    "access": "access",
 }
 
 DISSEMINATION: Mapping[str, Callable[[], Dissemination]] = {"simple": Simple}
 
-NUMBERED: frozenset[str] = frozenset()
+NUMBERED: frozenset[str] = frozenset({"counting", "partial-reuse"})
 """Names that may have a number behind them."""
 
 BATCHES_FROM = 2_000
@@ -86,6 +92,12 @@ _MISFITS: Sequence[tuple[Callable[[str, str, str], bool], str]] = (
     (
         lambda forwarding, matching, _: forwarding == "prefix" and matching != "tree",
         "prefix forwarding matches against the Routing Tree",
+    ),
+    (
+        lambda forwarding, _, dissemination: (
+            forwarding == "always-reuse" and dissemination.startswith("covering")
+        ),
+        "always-reuse names all subscriptions that match, and with covering nobody knows them all",
     ),
 )
 """Names of a forwarding, a matching and a dissemination that do not go together, and why."""

@@ -6,9 +6,9 @@ content is matched where forwarding has to. *Dissemination* says which neighbour
 A method is one file of this package and one line in `naming.py`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from branchline.routing.compiling import Compiled
 from branchline.routing.control import Ended, Identity, Subscribed
@@ -16,6 +16,10 @@ from branchline.routing.event import Event
 from branchline.routing.prefix.forwarding import Found, Wanted
 from branchline.routing.prefix.places import Owner
 from branchline.routing.prefix.trees import Prefix
+
+if TYPE_CHECKING:  # compiled loops are imported when the first batch needs them
+    from branchline.routing.compiled.interests import Interests
+    from branchline.routing.compiled.paths import Paths
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,20 @@ class Interested(Protocol):
         ...
 
 
+class Sought(Wanted, Protocol):
+    """Who is looked for where an event is divided."""
+
+    @property
+    def hops(self) -> Mapping[str, str]:
+        """The homes elsewhere that are looked for, and the neighbours through which they are reached."""
+        ...
+
+    @property
+    def local(self) -> bool:
+        """Whether any subscription here is looked for."""
+        ...
+
+
 class Forwarding(Interested, Protocol):
     """How a broker finds who is interested in an event."""
 
@@ -51,8 +69,21 @@ class Forwarding(Interested, Protocol):
         """What travels with an event from where it enters; unmatched, if nothing does."""
         ...
 
-    def find(self, prefix: Prefix, event: Event, wanted: Wanted | None = None) -> Found:
+    def find(self, prefix: Prefix, event: Event, wanted: Sought | None = None) -> Found:
         """Who of those wanted is interested. The event is looked at only to match it afresh."""
+        ...
+
+    def onward(self, prefix: Prefix, found: Found, to: str) -> Prefix:
+        """What travels with the copy to this neighbour, now that this was found."""
+        ...
+
+
+@runtime_checkable
+class Indexed(Protocol):
+    """A forwarding or a matching that may have the same interests in an index for whole batches."""
+
+    def interests(self, paths: "Paths") -> "Sequence[Interests] | None":
+        """The index, of events that are scanned for these paths; None if events are to be matched singly."""
         ...
 
 

@@ -247,9 +247,9 @@ class Divider:
             routed.copies = self._copies(set(hops.values()), header, routed)
             # It has gone to all other homes: of those who are left, only subscriptions here are looked for.
             hops = {}
-        elif header is None or not header.prefix.parts:
+        elif header is None or not header.prefix.matched:
             routed.prefix = self.forwarding.enter(event)
-        entered = header is None or (not header.prefix.parts and bool(routed.prefix.parts))
+        entered = header is None or (not header.prefix.matched and routed.prefix.matched)
         routed.content_matches = int(entered)
         sought = _Sought(hops, local and bool(self._own), arrival.only, len(set(hops.values())))
         if not sought.local and not sought.hops:
@@ -278,10 +278,16 @@ class Divider:
     def _copies(self, hops: Set[str], header: Header | None, routed: Routed) -> list[Copy]:
         """A copy to each of these hops, which answers for all homes of the scope behind it."""
         return [
-            self._copy(hop, routed.prefix, routed.scope & homes, header)
+            self._copy(hop, self._onward(routed, hop), routed.scope & homes, header)
             for hop, homes in self._position.routes.behind.items()
             if hop in hops
         ]
+
+    def _onward(self, routed: Routed, to: str) -> Prefix:
+        """What travels on: as it came, where nobody was looked for."""
+        if routed.found is None:
+            return routed.prefix
+        return self.forwarding.onward(routed.prefix, routed.found, to)
 
     def _copy(self, to: str, prefix: Prefix, scope: int, header: Header | None) -> Copy:
         assert self._position.topology is not None

@@ -126,6 +126,8 @@ def _how(broker: Broker, routed: Routed) -> str:
         return "its content is matched"
     if routed.afresh_matches:
         return "its content is matched afresh"
+    if routed.prefix.keys is not None:
+        return "its keys are looked up"
     older = " of an older version" if routed.found.older else ""
     return f"its prefix{older} is followed"
 
@@ -141,7 +143,11 @@ def _stopped(arrival: Arrival, routed: Routed) -> str | None:
 
 
 def _path(broker: Broker, routed: Routed) -> Iterator[str]:
-    """The nodes and numbers of the prefix, in words, as far as the broker has its version."""
+    """The nodes and numbers of the prefix, in words, as far as the broker has its version; or its keys."""
+    keys = routed.prefix.keys
+    if keys is not None and not routed.content_matches:
+        named = "all that matched" if keys.complete else "some of those that matched"
+        yield f"{len(keys):,} key{'s' if len(keys) != 1 else ''}, {named}"
     if isinstance(broker.forwarding, Forwarder) and routed.found is not None:
         yield from broker.forwarding.trees.describe(routed.prefix)
 

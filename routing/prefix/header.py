@@ -13,6 +13,8 @@ All numbers are unsigned varints, seven bits a byte, lowest first. An entry is o
 above its elder sibling's, two bits to the left; bit 1 says that entries below it follow, bit 0 that it is the
 last of its siblings. So the levels need no room.
 
+Version 2 has a list of keys (`keys.py`) in place of the parts, and one flag more: 2 if the list is complete.
+
 Decoding gives exactly what was encoded, or None: for other bytes, however they came about, no prefix has
 them. Whoever gets None matches the event afresh, so a damaged header costs time and never an event.
 """
@@ -22,20 +24,25 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from branchline.routing.overlay.topology import BROKER_NUMBER_MAX, TOPOLOGY_NUMBER_MAX
+from branchline.routing.prefix.keys import DIGEST_BYTES, KEY_BYTES, Keys, put_keys, read_keys
 from branchline.routing.prefix.matching import Entries
 from branchline.routing.prefix.trees import PartPrefix, Prefix
 from branchline.routing.prefix.updates import Version
 from branchline.routing.prefix.varints import MAX_BITS, put
 
 FORMAT_VERSION = 1
+KEYS_VERSION = 2
 HEADER_MAX_BYTES = 4 * 1024
 """What travels with an event beside its own bytes; a larger prefix is trimmed, which only adds."""
+
+KEYS_FIT = (HEADER_MAX_BYTES - 64 - BROKER_NUMBER_MAX // 8) // KEY_BYTES
+"""Keys that fit beside the longest scope; of a list that is too long, so many are kept."""
 
 DECODED_MAX_BYTES = 4 * HEADER_MAX_BYTES
 """What is longer was not written by us: the longest scope takes 2 KiB, and what is left of a part when it is
 trimmed some twenty bytes."""
 
-_ARRAYS = 1
+_ARRAYS, _COMPLETE = 1, 2
 _CUT, _MANY = 1, 2
 
 
@@ -50,7 +57,8 @@ class Header(NamedTuple):
 
 def encode(header: Header) -> bytes:
     """The header's bytes; a prefix that is too large is trimmed first."""
-    for prefix in _ever_smaller(header.prefix):
+    smaller = _ever_smaller if header.prefix.keys is None else _ever_fewer
+    for prefix in smaller(header.prefix):
         data = _encode(header._replace(prefix=prefix))
         if len(data) <= HEADER_MAX_BYTES:
             break
@@ -80,6 +88,14 @@ def _ever_smaller(prefix: Prefix) -> Iterator[Prefix]:
         yield Prefix(tuple(_cut(part, height) for part in fewer), prefix.arrays)
 
 
+def _ever_fewer(prefix: Prefix) -> Iterator[Prefix]:
+    """The keys, then as many as always find room, then none."""
+    assert prefix.keys is not None
+    yield prefix
+    for most in (KEYS_FIT, 0):
+        yield Prefix((), prefix.arrays, prefix.keys.cut(most))
+
+
 def _cut(part: PartPrefix, height: int) -> PartPrefix:
     kept = tuple(entry for entry in part.entries if entry[0] <= height)
     return PartPrefix(part.version, kept, (), part.cut or len(kept) < len(part.entries), part.many)
@@ -87,12 +103,26 @@ def _cut(part: PartPrefix, height: int) -> PartPrefix:
 
 def _encode(header: Header) -> bytes:
     prefix, scope, topology, hops = header
-    out = bytearray([FORMAT_VERSION, _ARRAYS if prefix.arrays else 0])
+    keys = prefix.keys
+    flags = _ARRAYS if prefix.arrays else 0
+    if keys is None:
+        out = bytearray([FORMAT_VERSION, flags])
+    else:
+        assert not prefix.parts, "either an FPT travels or keys do"
+        out = bytearray([KEYS_VERSION, flags | (_COMPLETE if keys.complete else 0)])
     put(out, hops)
     put(out, topology)
     bits = scope.to_bytes((scope.bit_length() + 7) // 8, "little")
     put(out, len(bits))
     out += bits
+    if keys is None:
+        _put_parts(out, prefix)
+    else:
+        put_keys(out, keys)
+    return bytes(out) + zlib.crc32(out).to_bytes(4, "little")
+
+
+def _put_parts(out: bytearray, prefix: Prefix) -> None:
     put(out, len(prefix.parts))
     for part in prefix.parts:
         out.append((_CUT if part.cut else 0) | (_MANY if part.many else 0))
@@ -104,7 +134,6 @@ def _encode(header: Header) -> bytes:
         for number in part.numbers:
             put(out, number - last - 1)
             last = number
-    return bytes(out) + zlib.crc32(out).to_bytes(4, "little")
 
 
 def _put_entries(out: bytearray, entries: Entries) -> None:
@@ -144,18 +173,32 @@ class _Reader:
         self._at = 0
 
     def header(self) -> Header:
-        if self._byte() != FORMAT_VERSION:
+        version, flags = self._byte(), self._byte()
+        if version not in (FORMAT_VERSION, KEYS_VERSION):
             raise _Damaged
-        flags = self._byte()
         hops = self._number()
         topology = self._number()
         scope = int.from_bytes(self._bytes(self._number()), "little")
-        parts = tuple(self._part() for _ in range(self._count()))
+        keys: Keys | None = None
+        parts: tuple[PartPrefix, ...] = ()
+        if version == KEYS_VERSION:
+            keys = self._keys(complete=bool(flags & _COMPLETE))
+        else:
+            parts = tuple(self._part() for _ in range(self._count()))
         if self._at != len(self._data):
             raise _Damaged
         if topology > TOPOLOGY_NUMBER_MAX or scope.bit_length() > BROKER_NUMBER_MAX + 1:
             raise _Damaged
-        return Header(Prefix(parts, bool(flags & _ARRAYS)), scope, topology, hops)
+        return Header(Prefix(parts, bool(flags & _ARRAYS), keys), scope, topology, hops)
+
+    def _keys(self, *, complete: bool) -> Keys:
+        certain, doubtful = self._count(), self._count()
+        data = self._bytes((certain + doubtful) * KEY_BYTES)
+        digest = int.from_bytes(self._bytes(DIGEST_BYTES), "little") if complete else None
+        keys = read_keys(data, certain, digest)
+        if not keys.is_possible():
+            raise _Damaged
+        return keys
 
     def _part(self) -> PartPrefix:
         flags = self._byte()

@@ -13,6 +13,7 @@ from branchline.routing.describing import describe_constraint, describe_filter
 from branchline.routing.event import Event
 from branchline.routing.prefix.beside import Beside
 from branchline.routing.prefix.edges import ALIVE, ROOT
+from branchline.routing.prefix.keys import Keys
 from branchline.routing.prefix.matching import Entries, follow, match
 from branchline.routing.prefix.updates import Snapshot, Update, Version
 from branchline.routing.prefix.vocabulary import KEPT_VERSIONS, Changes, Fit, Vocabulary
@@ -44,6 +45,13 @@ class Prefix:
     parts: tuple[PartPrefix, ...]
     arrays: bool = False
     """The event has an array of which a constraint chose: everything found is in doubt."""
+    keys: Keys | None = None
+    """Where keys of subscriptions travel: these, and there are no parts."""
+
+    @property
+    def matched(self) -> bool:
+        """Whether anybody has matched the event's content."""
+        return bool(self.parts) or self.keys is not None
 
 
 UNMATCHED = Prefix(())

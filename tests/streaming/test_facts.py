@@ -17,6 +17,7 @@ from branchline.routing.overlay.letters import Complete, Letter, Report
 from branchline.routing.overlay.pending import Awaited
 from branchline.routing.overlay.topology import founded, link
 from branchline.routing.prefix.header import Header
+from branchline.routing.prefix.keys import Keys
 from branchline.routing.prefix.optimizer import Optimizer, Settings
 from branchline.routing.prefix.trees import UNMATCHED, PartPrefix, Prefix
 from branchline.routing.prefix.updates import Version
@@ -29,7 +30,7 @@ NOW_MS = 1_700_000_000_000
 part = PartPrefix(Version(7, 3), ((1, 0), (2, 5), (1, 3)), (1, 9), True, False)
 headers = st.builds(
     Header,
-    st.sampled_from((UNMATCHED, Prefix((part,), True))),
+    st.sampled_from((UNMATCHED, Prefix((part,), True), Prefix((), keys=Keys((1, 7), (3,), 5)))),
     st.integers(0, 2**80),
     st.integers(0, 2**40),
     st.integers(0, 64),

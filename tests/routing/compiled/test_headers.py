@@ -19,6 +19,7 @@ from branchline.routing.compiled.prefixes import Prefixes, firsts, flat
 from branchline.routing.overlay.topology import TOPOLOGY_NUMBER_MAX
 from branchline.routing.prefix import header as header_module
 from branchline.routing.prefix.header import Header, decode, encode
+from branchline.routing.prefix.keys import Keys
 from branchline.routing.prefix.trees import PartPrefix, Prefix
 from branchline.routing.prefix.updates import Version
 
@@ -138,6 +139,14 @@ def test_what_does_not_fit_is_left_to_the_reference() -> None:
         Header(Prefix((part,)), topology=TOPOLOGY_NUMBER_MAX, hops=2**63 - 1),
     ]
     assert check([encode(each) for each in edges]).ok.all()
+
+
+def test_keys_are_left_to_the_reference() -> None:
+    """Only the first version is read here; a row with keys is not, and those beside it are."""
+    plain = encode(Header(Prefix((PartPrefix(Version(1, 1), ()),)), 5, 1, 1))
+    keys = [Keys(), Keys((1, 2), (3,)), Keys((), (), 0), Keys((7,), (), 2**64 - 1)]
+    rows = [encode(Header(Prefix((), keys=each), 5, 1, 1)) for each in keys]
+    assert check([plain, *rows, plain]).ok.tolist() == [True, *[False] * len(rows), True]
 
 
 def test_no_rows_are_read_and_written() -> None:

@@ -5,6 +5,7 @@ from branchline.ops.simulation.setting import Setting
 from branchline.ops.simulation.world import World
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Identity, Operation, Request
+from branchline.routing.methods.naming import Methods
 from branchline.routing.overlay import explaining
 from branchline.routing.overlay.broker import Broker
 from branchline.routing.overlay.explaining import Explain, Explanation, explain, joined
@@ -13,6 +14,8 @@ from branchline.routing.prefix.header import Header
 from branchline.routing.prefix.trees import UNMATCHED
 from branchline.routing.shard import EventBatch, Job, Shard
 from branchline.routing.values import JsonValue
+
+PREFIX = Methods()
 
 
 class Unreadable:
@@ -35,10 +38,10 @@ def explained(
     return joined([explain(brokers_of(world), "main", asked)], subscriber)
 
 
-def subscribed(*filters: str) -> World:
+def subscribed(*filters: str, methods: Methods = PREFIX) -> World:
     """A world of three brokers in a line, with subscriptions of alice at the last one."""
     topology = founded(["a", "b", "c"], [link("a", "b"), link("b", "c")])
-    world = World(Setting(topology, (("a",), ("b",), ("c",))), 1)
+    world = World(Setting(topology, (("a",), ("b",), ("c",)), methods=methods), 1)
     for place, text in enumerate(filters):
         request = Request(Operation.SUBSCRIBE, "alice", f"f{place}", "c", filter=text, request=f"r{place}")
         world.ask(request)
@@ -63,6 +66,22 @@ def test_a_delivery_is_explained_hop_by_hop() -> None:
     assert (*third.certain, *third.doubtful) == ("c/alice/f0",)
     assert [hop.knows for hop in explanation.hops] == [1, 1, 1]
     assert explanation.describe().endswith("alice gets the event")
+
+
+def test_keys_that_were_looked_up_are_told_of() -> None:
+    """How many came, and whether they say all; a broker to which no key says all matches afresh."""
+    world = subscribed("x > 5", "x > 4", methods=Methods("always-reuse", "table"))
+    explanation = explained(world, "a", {"x": 6}, "alice")
+    assert explanation.delivered
+    assert [hop.how for hop in explanation.hops] == [
+        "its content is matched",
+        *["its keys are looked up"] * 2,
+    ]
+    assert [hop.path for hop in explanation.hops] == [(), *[("2 keys, all that matched",)] * 2]
+    world = subscribed("x > 5", "x > 4", methods=Methods("partial-reuse(1)", "table"))
+    second, third = explained(world, "a", {"x": 6}, "alice").hops[1:]
+    assert (second.how, second.path) == ("its keys are looked up", ("1 key, some of those that matched",))
+    assert (third.how, third.deliveries) == ("its content is matched afresh", ("alice",))
 
 
 def test_the_constraints_that_failed_are_named_with_what_the_event_has() -> None:

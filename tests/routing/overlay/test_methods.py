@@ -35,6 +35,9 @@ from branchline.routing.prefix.trees import UNMATCHED, Trees
 PREFIX = Methods()
 TREE = Methods("rematch", "tree")
 TABLE = Methods("rematch", "table")
+ALWAYS = Methods("always-reuse", "table")
+PARTIAL = Methods("partial-reuse(1)", "tree")
+COUNTING = Methods("rematch", "counting")
 SEEDS = range(6)
 
 
@@ -76,7 +79,7 @@ def deliveries(world: World) -> list[tuple[object, str]]:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_all_methods_find_the_same_deliveries(seed: int) -> None:
     """Each event reaches the same subscribers, once, and those are the ones that it is owed to."""
-    worlds = [played(seed, methods) for methods in (PREFIX, TREE, TABLE)]
+    worlds = [played(seed, methods) for methods in (PREFIX, TREE, TABLE, COUNTING, ALWAYS, PARTIAL)]
     first = deliveries(worlds[0])
     assert first
     for world in worlds:
@@ -87,14 +90,15 @@ def test_all_methods_find_the_same_deliveries(seed: int) -> None:
 
 
 def test_what_each_method_costs() -> None:
-    """Prefix forwarding matches where an event enters; rematching wherever it comes by."""
-    totals = {name: Counter[str]() for name in ("prefix", "tree", "table")}
+    """Prefix forwarding and all keys match where an event enters; rematching wherever it comes by."""
+    every = {"prefix": PREFIX, "always": ALWAYS, "tree": TREE, "table": TABLE}
+    totals = {name: Counter[str]() for name in every}
     for seed in SEEDS:
-        for name, methods in (("prefix", PREFIX), ("tree", TREE), ("table", TABLE)):
+        for name, methods in every.items():
             counts = played(seed, methods).counts
             totals[name].update(counts)
             assert counts["content_matches"] == counts["published"]
-            if name == "prefix":
+            if name in ("prefix", "always"):
                 assert counts["afresh_matches"] == 0
             else:
                 assert counts["content_matches"] + counts["afresh_matches"] == counts["visits"]
@@ -105,7 +109,7 @@ def test_what_each_method_costs() -> None:
 
 def test_an_overlay_of_one_broker_needs_no_second_match() -> None:
     """Whatever the method."""
-    for methods in (PREFIX, TREE, TABLE):
+    for methods in (PREFIX, TREE, TABLE, ALWAYS, PARTIAL):
         world = World(Setting(founded(["b0"]), (("b0",),), methods=methods), 1)
         world.ask(Request(Operation.SUBSCRIBE, "ann", "one", "b0", filter="x = 1", request="r"))
         world.settle()
@@ -177,8 +181,8 @@ def test_simple_tells_everybody_but_the_teller() -> None:
 
 def test_every_method_has_a_name() -> None:
     """The names that a configuration may say."""
-    assert sorted(FORWARDING) == ["prefix", "rematch"]
-    assert sorted(MATCHING) == ["table", "tree"]
+    assert {"prefix", "rematch"} <= FORWARDING.keys()
+    assert {"tree", "table", "access"} <= MATCHING.keys()
     assert sorted(DISSEMINATION) == ["simple"]
     assert PREFIX.forwarding in FORWARDING
     assert PREFIX.matching in MATCHING
@@ -194,7 +198,7 @@ def test_a_name_may_have_a_number() -> None:
         assert unknown("matching", wrong, MATCHING) is not None
     assert unknown("forwarding", "prefix", FORWARDING) is None
     assert unknown("forwarding", "flood", FORWARDING) == (
-        "forwarding = 'flood' is not known; known are prefix, rematch"
+        "forwarding = 'flood' is not known; known are prefix, rematch, always-reuse, partial-reuse"
     )
 
 

@@ -16,10 +16,11 @@ from branchline.routing.dimensions import Axis
 from branchline.routing.event import Event
 from branchline.routing.filters import Filter, Range
 from branchline.routing.intervals import HIGHEST, Interval, before
-from branchline.routing.overlay.topology import TOPOLOGY_NUMBER_MAX
+from branchline.routing.overlay.topology import BROKER_NUMBER_MAX, TOPOLOGY_NUMBER_MAX
 from branchline.routing.prefix import header as header_module
 from branchline.routing.prefix.forwarding import Forwarder
-from branchline.routing.prefix.header import HEADER_MAX_BYTES, Header, decode, encode
+from branchline.routing.prefix.header import HEADER_MAX_BYTES, KEYS_FIT, Header, decode, encode
+from branchline.routing.prefix.keys import KEY_BYTES, Keys
 from branchline.routing.prefix.matching import Entries
 from branchline.routing.prefix.optimizer import Optimizer, Settings
 from branchline.routing.prefix.trees import PartPrefix, Prefix, Trees
@@ -50,9 +51,24 @@ parts = st.builds(
     st.booleans(),
     st.booleans(),
 )
+
+
+@st.composite
+def every_keys(draw: st.DrawFn) -> Keys:
+    """A list of keys, some certain, some doubtful, complete or not."""
+    made = sorted(draw(st.sets(st.integers(0, 2**32 - 1), max_size=10)))
+    doubtful = {key for key in made if draw(st.booleans())}
+    return Keys(
+        tuple(key for key in made if key not in doubtful),
+        tuple(sorted(doubtful)),
+        draw(st.none() | st.integers(0, 2**64 - 1)),
+    )
+
+
 headers = st.builds(
     Header,
-    st.builds(Prefix, st.lists(parts, max_size=3).map(tuple), st.booleans()),
+    st.builds(Prefix, st.lists(parts, max_size=3).map(tuple), st.booleans())
+    | st.builds(Prefix, st.just(()), st.booleans(), every_keys()),
     st.integers(0, 2**100),
     st.integers(0, TOPOLOGY_NUMBER_MAX),
     st.integers(0, 2**30),
@@ -111,7 +127,8 @@ def test_a_right_checksum_is_not_enough(header: Header, data: st.DataObject) -> 
 def test_random_bytes_are_no_header_or_just_one(body: bytes) -> None:
     """Whatever comes, decoding gives a header that encodes to the same, or none; it never raises."""
     assert decode(body) is None
-    for data in (sealed(body), sealed(b"\1\0" + body), sealed(b"\1\0\0\0\1\0\7\1" + body)):
+    heads = (b"", b"\1\0", b"\1\0\0\0\1\0\7\1", b"\2\2\0\0\0", b"\2\0\0\0\0\1\1")
+    for data in (sealed(head + body) for head in heads):
         decoded = decode(data)
         assert decoded is None or encode(decoded) == data
 
@@ -121,7 +138,7 @@ def test_random_bytes_are_no_header_or_just_one(body: bytes) -> None:
     [
         b"",
         b"\1",
-        b"\2\0\0\0\0\0",
+        b"\3\0\0\0\0\0",
         b"\0\0\0\0\0\0",
         b"\1\2\0\0\0\0",
         b"\1\0\0\0\0\0\0",
@@ -135,6 +152,13 @@ def test_random_bytes_are_no_header_or_just_one(body: bytes) -> None:
         b"\1\0\0\0\0\1\0\0\0\1\0\0",
         b"\1\0\0\0\0\1\0\0\0\2\1\1\0",
         b"\1\0\0\0\0\1\0\0\0\0\1",
+        b"\2\4\0\0\0\0\0",
+        b"\2\0\0\0\0\1\0abc",
+        b"\2\0\0\0\0\2\0abcdabcd",
+        b"\2\0\0\0\0\2\0abczabcd",
+        b"\2\0\0\0\0\1\1abcdabcd",
+        b"\2\2\0\0\0\0\0abcdefg",
+        b"\2\0\0\0\0\0\0abcdefgh",
     ],
     ids=[
         "nothing",
@@ -153,6 +177,13 @@ def test_random_bytes_are_no_header_or_just_one(body: bytes) -> None:
         "a sibling that does not follow",
         "an entry behind the last one",
         "a number that does not follow",
+        "unknown flag beside keys",
+        "a key cut short",
+        "a key twice",
+        "keys out of order",
+        "a key both certain and in doubt",
+        "a digest cut short",
+        "a digest of a list that is not complete",
     ],
 )
 def test_bodies_that_nobody_writes(body: bytes) -> None:
@@ -217,6 +248,34 @@ def test_four_kibibytes_are_not_exceeded() -> None:
     left = check_trimmed(here, there, dict.fromkeys(names, 9), HEADER_MAX_BYTES)
     assert left.parts[0].entries
     assert left.parts[0].cut
+
+
+@often
+@given(every_keys(), st.integers(0, 12))
+def test_a_list_of_keys_that_is_cut_is_not_complete(keys: Keys, most: int) -> None:
+    """Of a list so many are left, the certain ones first; if one is left out, it no longer says all."""
+    left = keys.cut(most)
+    assert len(left) == min(most, len(keys))
+    assert set(left.certain) <= set(keys.certain)
+    assert set(left.doubtful) <= set(keys.doubtful)
+    assert left.is_possible()
+    assert left.complete is (keys.complete and most >= len(keys))
+    assert left == keys or not left.doubtful or left.certain == keys.certain
+
+
+def test_more_keys_than_fit_are_cut() -> None:
+    """Beside the longest scope too, a header stays within its size, and decodes to keys that were there."""
+    for scope, most in ((1, HEADER_MAX_BYTES // KEY_BYTES - 10), (1 << BROKER_NUMBER_MAX, KEYS_FIT)):
+        for count in (most, 1_500):
+            keys = Keys(tuple(range(count)), (), 2**63)
+            data = encode(Header(Prefix((), keys=keys), scope, 1, 1))
+            assert len(data) <= HEADER_MAX_BYTES
+            decoded = decode(data)
+            assert decoded is not None
+            left = decoded.prefix.keys
+            assert left is not None
+            assert left == (keys if count == most else keys.cut(KEYS_FIT))
+            assert left.complete is (count == most)
 
 
 def test_an_empty_header_is_small() -> None:

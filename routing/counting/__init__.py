@@ -1,0 +1,1 @@
+"""Forwarding by counting: predicates of interfaces, matched by counting satisfied constraints."""
