@@ -2,8 +2,8 @@
 
 Homes give the hops that need a copy. Only events that have one are walked along the Routing Tree, for the
 prefix that travels along; their headers are written in a loop. An event with arrays is matched by itself, and
-one of which a header would be too large is left to the reference, which trims it. Where nothing travels along, all
-copies to one hop have the same header, which is written once.
+one of which a header would be too large is left to the reference, which trims it. Where nothing travels
+along, all copies to one hop have the same header, which is written once.
 
 Cost: the walk, a pass to write, and a bytes object for each copy.
 """
