@@ -1,15 +1,16 @@
 """Random interests of a few homes, and what their tables are compared with."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from hypothesis import strategies as st
 from strategies import constraints, expressions, paths
 
-from branchline.routing.compiling import Compiled, compile_expression
+from branchline.routing.compiling import Compiled, compile_expression, compile_filter
 from branchline.routing.control import Identity
 from branchline.routing.event import Event
+from branchline.routing.filters import Filter
 from branchline.routing.methods.protocols import Interest
-from branchline.routing.optimise.entries import Entry
+from branchline.routing.optimise.entries import Entry, in_order, plain
 
 HOMES = ("dublin", "virginia")
 NAMES = st.sampled_from(("a", "b"))
@@ -39,6 +40,19 @@ def matches(entries: Iterable[Entry], event: Event) -> bool:
     return any(event.may_match(entry.cover) for entry in entries)
 
 
-def filters_in(entries: Sequence[Entry]) -> list[object]:
-    """The filters of entries that have one each."""
+def filters_in(entries: Iterable[Entry]) -> list[Filter]:
+    """All filters of the entries."""
     return [filter_ for entry in entries for filter_ in entry.cover]
+
+
+def entries(most: int = 6) -> st.SearchStrategy[list[Entry]]:
+    """Entries of one filter each, some of them twice."""
+    return st.lists(compiled, max_size=most).map(
+        lambda made: [plain(filter_) for each in made for filter_ in each.cover]
+    )
+
+
+def sql(*texts: str) -> list[Entry]:
+    """The entries of filters as people write them."""
+    made = [compile_filter("sql", text) for text in texts]
+    return in_order(plain(filter_) for each in made if isinstance(each, Compiled) for filter_ in each.cover)

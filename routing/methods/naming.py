@@ -37,7 +37,9 @@ DISSEMINATION: Mapping[str, Callable[[], Dissemination]] = {"simple": Simple}
 EVALUATING: frozenset[str] = frozenset()
 """Names of matchings that evaluate trees of predicates, and not only covers."""
 
-OPTIMISATIONS: Mapping[str, str] = {}
+OPTIMISATIONS: Mapping[str, str] = {
+    "covering": "covering",
+}
 """Names, and the modules of `routing/optimise/` that make them."""
 
 NUMBERED: frozenset[str] = frozenset()

@@ -41,6 +41,13 @@ def entries_of(interest: Interest, trees: bool) -> list[Entry]:
     return [plain(each) for each in compiled.cover]
 
 
+def separate(entries: Iterable[Entry]) -> list[Entry]:
+    """The same, in order, with an entry for each filter where there is no tree."""
+    return in_order(
+        each for entry in entries for each in ((entry,) if entry.tree else map(plain, entry.cover))
+    )
+
+
 def in_order(entries: Iterable[Entry]) -> list[Entry]:
     """The entries, each once, in the one order that hangs on nothing but what they say."""
     return sorted(set(entries), key=_order)

@@ -170,3 +170,15 @@ def test_an_optimisation_that_is_not_named_is_refused(text: str) -> None:
     wrong = misfit(Methods("rematch", "table", optimise=(text,)))
     assert wrong is not None
     assert wrong.startswith(f"optimise = {text!r} is not known")
+
+
+def test_prefix_forwarding_has_no_tables_to_optimise() -> None:
+    """It is refused with the reason; matching at every broker is not."""
+    assert misfit(Methods("rematch", "table", optimise=("covering",))) is None
+    assert misfit(Methods(optimise=("covering",))) == (
+        "optimise = covering: prefix forwarding matches content once for all brokers, so none may make a "
+        "table of its own"
+    )
+    assert misfit(Methods("rematch", "table", optimise=("covering(3)",))) == (
+        "optimise = 'covering(3)': covering takes no number"
+    )
