@@ -9,7 +9,7 @@ from typing import Any
 from branchline.kafka.admin import ensure_topics, list_topics
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import PublishFailed
-from branchline.kafka.fields import FORMAT_VERSION, UNFIT, dump, text
+from branchline.kafka.fields import FORMAT_VERSION, UNFIT, dump, items, text
 from branchline.kafka.jsontext import read_json
 from branchline.kafka.listing import NO_NAMESPACE, STATS_MAX_FIELDS
 from branchline.kafka.reading import read_to_end
@@ -24,13 +24,18 @@ WRITE_TIMEOUT_S = 30.0
 
 def methods_fields(methods: Methods) -> dict[str, Any]:
     """Which methods, as JSON fields: what a namespace agrees on, and not how a job is tuned."""
-    return {"forwarding": methods.forwarding, "matching": methods.matching}
+    return {
+        "forwarding": methods.forwarding,
+        "matching": methods.matching,
+        "optimise": list(methods.optimise),
+    }
 
 
 def methods_from_fields(fields: Any) -> Methods | None:
     """The inverse; None for what is none. That names are known is not said."""
     try:
-        return Methods(text(fields["forwarding"]), text(fields["matching"]))
+        optimise = tuple(map(text, items(fields["optimise"])))
+        return Methods(text(fields["forwarding"]), text(fields["matching"]), optimise=optimise)
     except UNFIT:
         return None
 

@@ -119,6 +119,7 @@ def up(
     snapshot_every: int,
     forwarding: str | None,
     matching: str | None,
+    optimise: str | None,
     change_methods: bool,
     **job: Any,
 ) -> None:
@@ -138,7 +139,7 @@ def up(
     if count is not None:
         job |= _small(count, **job)
     config = _config(**job)
-    chosen = Chosen(chosen_methods(forwarding, matching), change_methods)
+    chosen = Chosen(chosen_methods(forwarding, matching, optimise), change_methods)
     choice = spark_choice(master, spark_conf)
     with contextlib.ExitStack() as stack:
         stack.enter_context(unwound_by_sigterm())
@@ -176,6 +177,7 @@ def router(
     spark_conf: tuple[str, ...],
     forwarding: str | None,
     matching: str | None,
+    optimise: str | None,
     change_methods: bool,
     **job: Any,
 ) -> None:
@@ -194,7 +196,7 @@ def router(
     report = reporter(as_json)
     home = Home.default()
     config = _config(**job)
-    chosen = Chosen(chosen_methods(forwarding, matching), change_methods)
+    chosen = Chosen(chosen_methods(forwarding, matching, optimise), change_methods)
     choice = spark_choice(master, spark_conf)
     config = replace(config, cluster=find_cluster(bootstrap, client_properties))
     with contextlib.ExitStack() as stack:

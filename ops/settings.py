@@ -92,6 +92,12 @@ MATCHING = Setting(
     "BRANCHLINE_MATCHING",
     "How content is matched where it has to be: tree, table, ... Default: the namespace's, at first tree.",
 )
+OPTIMISE = Setting(
+    "--optimise",
+    "BRANCHLINE_OPTIMISE",
+    "What keeps tables small: covering, ...; several with commas, or none. Default: the namespace's, at "
+    "first none.",
+)
 THRESHOLD = Setting(
     "--threshold", "BRANCHLINE_THRESHOLD", "How far, 0 to 1, the tree may be from what was told of it.", "0.3"
 )
@@ -132,6 +138,7 @@ SETTINGS = (
     PARTS,
     FORWARDING,
     MATCHING,
+    OPTIMISE,
     THRESHOLD,
     LIMIT,
     SNAPSHOT_EVERY,

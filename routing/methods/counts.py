@@ -6,5 +6,19 @@ here is told to nobody.
 
 from collections.abc import Mapping
 
-COUNTS: Mapping[str, tuple[str, str]] = {}
+COUNTS: Mapping[str, tuple[str, str]] = {
+    "keys_sent": ("reuse", "keys of subscriptions that travel with copies"),
+    "keys_used": ("reuse", "keys that led to somebody"),
+    "keys_unknown": ("reuse", "keys of subscriptions that the broker does not know"),
+    "lists_complete": ("reuse", "copies that were led by keys alone, without looking at their content"),
+    "interfaces_excluded": ("counting", "neighbours and subscriptions that were ruled out beforehand"),
+    "constraints_counted": ("counting", "satisfied constraints that were counted for a filter"),
+    "interfaces_early": ("counting", "neighbours and subscriptions found before all was counted"),
+    "access_hits": ("access", "owners that the index has found"),
+    "access_unindexed": (
+        "access",
+        "events with too many choices for the index: every filter was asked",
+    ),
+    "filters_hidden": ("covering", "filters left out because another one covers them, at each match"),
+}
 """Names, each with the method that counts it and what it counts."""

@@ -4,8 +4,8 @@ Forwarding: `prefix` follows the result of the one content match, `rematch` matc
 `always-reuse` and `partial-reuse` look up the keys of what matched. Matching: `tree` matches against the
 Routing Tree, `table` asks every filter, `counting` counts satisfied constraints, `access` asks an index of
 access predicates. Dissemination: `simple` floods, to all but the teller. Optimisations of what a broker keeps
-of other homes: see `routing/optimise/`. A name may have a number behind it, as in `counting(10)`, which is the
-method's own.
+of other homes: see `routing/optimise/`. A name may have a number behind it, as in `counting(10)`, which is
+the method's own.
 
 A method's module is imported when it is chosen, and has a `make`.
 """

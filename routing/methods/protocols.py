@@ -87,15 +87,6 @@ class Indexed(Protocol):
         ...
 
 
-@runtime_checkable
-class Indexed(Protocol):
-    """A forwarding or a matching that may have the same interests in an index for whole batches."""
-
-    def interests(self, paths: "Paths") -> "Sequence[Interests] | None":
-        """The index, of events that are scanned for these paths; None if events are to be matched singly."""
-        ...
-
-
 class Matching(Interested, Protocol):
     """How a broker matches an event's content."""
 

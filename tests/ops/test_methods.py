@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from every_method import EVERY_METHODS
 
 from branchline.kafka.admin import ensure_topics
 from branchline.kafka.cluster import Cluster
@@ -15,8 +16,9 @@ from branchline.kafka.errors import ConfigError
 from branchline.kafka.methods import encode_methods, methods_fields, methods_from_fields, namespace_methods
 from branchline.kafka.topics import POSITIONS, STATS, Topics
 from branchline.ops.cli import main
-from branchline.ops.methods import Chosen, agreed_methods
-from branchline.routing.methods.choosing import KINDS
+from branchline.ops.methods import Chosen, agreed_methods, chosen_methods
+from branchline.routing.methods.choosing import KINDS, spelled
+from branchline.routing.methods.counts import COUNTS
 from branchline.routing.methods.naming import Methods
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -48,19 +50,40 @@ def test_the_record_is_written_as_shown() -> None:
     assert json.loads(value) == shown
 
 
-@pytest.mark.parametrize("fields", [None, {}, [], "prefix", {"forwarding": 1, "matching": "tree"}])
+@pytest.mark.parametrize("fields", [None, {}, [], "prefix", {**methods_fields(Methods()), "matching": 1}])
 def test_what_is_no_record_of_methods_is_none(fields: Any) -> None:
     """Somebody else's record on the topic names no methods."""
     assert methods_from_fields(fields) is None
-    assert methods_from_fields(methods_fields(TABLE)) == TABLE
+
+
+@pytest.mark.parametrize("methods", EVERY_METHODS, ids=spelled)
+def test_which_methods_are_used_reads_back(methods: Methods) -> None:
+    """From what a job tells on `stats` and a namespace has on `positions`."""
+    assert methods_from_fields(json.loads(json.dumps(methods_fields(methods)))) == methods
+
+
+def test_no_choice_and_no_optimisation_differ() -> None:
+    """Who says nothing takes the namespace's; who says none wants none."""
+    assert chosen_methods(None, None, None) is None
+    assert chosen_methods(None, None, "none") == PREFIX
+    assert chosen_methods("rematch", None, "none") == TREE
+    assert chosen_methods("rematch", "table", "covering").optimise == ("covering",)  # type: ignore[union-attr]
+
+
+def test_every_count_of_a_method_is_documented() -> None:
+    """The table on the page of messages has them with their words, in their order."""
+    told = rows("messages.md", "count of a method")
+    assert told == [[name, whose, what] for name, (whose, what) in COUNTS.items()]
 
 
 @pytest.mark.parametrize("command", ["up", "router", "demo"])
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["--forwarding", "flood"], "forwarding = 'flood' is not known; known are prefix, rematch"),
-        (["--matching", "guess"], "matching = 'guess' is not known; known are tree, table"),
+        (["--forwarding", "flood"], "forwarding = 'flood' is not known; known are prefix, "),
+        (["--matching", "guess"], "matching = 'guess' is not known; known are tree, "),
+        (["--optimise", "covering,magic"], "optimise = 'magic' is not known; known are covering"),
+        (["--optimise", "covering"], "prefix forwarding matches content once"),
         (["--matching", "table"], "prefix forwarding matches against the Routing Tree"),
         (["--forwarding", "rematch(3)"], "rematch takes no number"),
     ],

@@ -104,10 +104,11 @@ def found(
 def test_methods_are_told_and_whoever_does_not_use_the_namespaces() -> None:
     """Those of the namespace and of each router; one that has others is told to be started anew."""
     rematch = Methods("rematch", "table")
-    job = {**ROUTER, "methods": methods_fields(rematch)}
+    job = {**ROUTER, "methods": methods_fields(rematch), "counts": {"keys_used": 1_234, "filters_hidden": 0}}
     told = found({"router/a": job}, methods=rematch)
-    assert told["methods"] == told["jobs"][0]["methods"] == {"forwarding": "rematch", "matching": "table"}
+    assert told["methods"] == told["jobs"][0]["methods"] == methods_fields(rematch)
     assert "  methods: rematch+table\n" in describe(told)
+    assert "  counts of its methods: keys_used 1,234, filters_hidden 0\n" in describe(told)
     lags = describe(found({"router/a": job}, methods=Methods()))
     assert "  methods: rematch+table; the namespace's are prefix: start it anew" in lags
     assert found()["methods"] is None and "methods:" not in describe(found())

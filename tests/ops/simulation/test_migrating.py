@@ -2,14 +2,20 @@
 
 from collections import Counter
 from dataclasses import replace
+from itertools import permutations
 
 from every_method import EVERY_METHODS
 
 from branchline.ops.simulation.runner import Runner
 from branchline.ops.simulation.scripts import Script
+from branchline.routing.methods.naming import OPTIMISATIONS, Methods, misfit
 
-SEEDS = range(12)
+SEEDS = range(8)
 STEPS = 60
+
+
+def _name(methods: Methods) -> str:
+    return methods.forwarding.partition("(")[0]
 
 
 class Migrating(Script):
@@ -23,13 +29,15 @@ class Migrating(Script):
     def _migrate(self, runner: Runner) -> None:
         before = runner.job.methods
         drawn = self._random.choice(EVERY_METHODS)
-        after = replace(before, forwarding=drawn.forwarding, matching=drawn.matching)
+        names = tuple(name for name in OPTIMISATIONS if self._random.random() < 0.5)
+        names = names if misfit(replace(drawn, optimise=names)) is None else ()
+        after = replace(before, forwarding=drawn.forwarding, matching=drawn.matching, optimise=names)
         runner.job = replace(runner.job, methods=after)
         runner.restore()
         counts = self.world.counts
         counts["migrations"] += after != before
         counts["migrations_in_flight"] += after != before and sum(self.world._flying.values()) > 0
-        counts[f"{before.forwarding} to {after.forwarding}"] += 1
+        counts[f"{_name(before)} to {_name(after)}"] += 1
 
 
 def test_nothing_is_lost_or_comes_twice_when_methods_change() -> None:
@@ -40,5 +48,6 @@ def test_nothing_is_lost_or_comes_twice_when_methods_change() -> None:
         assert played.clean, played.describe()
         counts.update(played.counts)
     assert counts["migrations_in_flight"] > len(SEEDS), "copies of another method were under way"
-    assert counts["prefix to rematch"] and counts["rematch to prefix"]
+    names = set(map(_name, EVERY_METHODS))
+    assert all(counts[f"{one} to {other}"] for one, other in permutations(names, 2)), counts
     assert counts["afresh_matches"], "copies of another method are matched afresh"

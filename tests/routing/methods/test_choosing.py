@@ -1,18 +1,27 @@
 """Methods in one word."""
 
+from dataclasses import replace
+
 import pytest
 from every_method import EVERY_METHODS
 
 from branchline.routing.methods.choosing import KINDS, read_methods, spelled
-from branchline.routing.methods.naming import Methods
+from branchline.routing.methods.naming import OPTIMISATIONS, Methods
+
+OPTIMISED = [
+    replace(methods, optimise=tuple(OPTIMISATIONS))
+    for methods in EVERY_METHODS
+    if methods.forwarding != "prefix"
+]
 
 
-@pytest.mark.parametrize("methods", EVERY_METHODS, ids=spelled)
+@pytest.mark.parametrize("methods", [*EVERY_METHODS, *OPTIMISED], ids=spelled)
 def test_a_word_says_which_methods_it_stands_for(methods: Methods) -> None:
     """What is spelled reads back, in any order of its parts, and with either sign between them."""
     word = spelled(methods)
     assert read_methods(word) == methods
-    assert read_methods("+".join(reversed(word.split("+")))) == methods
+    first, *rest = word.split("+")
+    assert read_methods("+".join((*rest, first))) == methods
     assert read_methods(word.replace("+", " / ")) == methods
 
 
@@ -38,6 +47,7 @@ def test_every_name_says_what_it_is() -> None:
         ("rematch+prefix", "'rematch' and 'prefix' are both for forwarding"),
         ("rematch+table(", "'table(' is no method"),
         ("prefix+table", "Routing Tree"),
+        ("prefix+covering", "prefix forwarding matches content once"),
     ],
 )
 def test_what_names_no_methods_is_refused_with_the_reason(word: str, why: str) -> None:
