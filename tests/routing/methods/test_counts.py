@@ -23,14 +23,18 @@ def counted(methods: Methods) -> Counter[str]:
     """What is counted where events enter, and where copies of them come to another broker."""
     random, counts = Random(3), Counter[str]()
     first, second = (make_forwarding(methods, Trees()) for _ in range(2))
+    late: list[Interest] = []
     for number in range(120):
         compiled = compile_filter("sql", random_filter(random))
         if isinstance(compiled, Compiled):
             identity = Identity("b", f"s{number}", "one")
             first.add(Interest(identity, compiled, "b"))
-            if number % 10:  # of the others it has not heard yet
-                second.add(Interest(identity, compiled, identity))
-    for _ in range(10):
+            late.append(Interest(identity, compiled, identity))
+            if number % 10:
+                second.add(late.pop())
+    for place in range(10):
+        while place == 5 and late:  # until now it had not heard of them
+            second.add(late.pop())
         event = Event(random_event(random))
         entered = first.enter(event)
         found = first.find(entered, event)
