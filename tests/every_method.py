@@ -5,10 +5,10 @@ takes a number is there twice, with and without one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import combinations, product
+from itertools import combinations, cycle, product, zip_longest
 from typing import Any
 
-from branchline.routing.methods.naming import FORWARDING, MATCHING, Methods, misfit
+from branchline.routing.methods.naming import FORWARDING, MATCHING, OPTIMISATIONS, Methods, misfit
 
 NUMBER = 2
 """Behind the names that take one: small, so that limits are met."""
@@ -43,3 +43,23 @@ def pairwise_rows(*choices: Sequence[Any]) -> list[tuple[Any, ...]]:
         missing -= pairs(best)
         chosen.append(best)
     return chosen
+
+
+def _fitting(rows: Iterable[tuple[str, str, str | None]]) -> list[Methods]:
+    made = (Methods(one, other, optimise=() if third is None else (third,)) for one, other, third in rows)
+    return [methods for methods in made if misfit(methods) is None]
+
+
+def every_name_once() -> list[Methods]:
+    """Few methods that fit together, among which every name is."""
+    forwardings = [name for name in FORWARDING if misfit(Methods(name, "table")) is None]
+    pairs = zip_longest(MATCHING, OPTIMISATIONS)
+    rows = (
+        (name, pair[0] or "table", pair[1]) for name, pair in zip(cycle(forwardings), pairs, strict=False)
+    )
+    return [Methods(), *_fitting(rows)]
+
+
+def every_pair() -> list[Methods]:
+    """Few methods, among which any two names that fit together are."""
+    return _fitting(pairwise_rows(list(FORWARDING), list(MATCHING), [None, *OPTIMISATIONS]))

@@ -11,6 +11,8 @@ COUNTS: Mapping[str, tuple[str, str]] = {
     "keys_used": ("reuse", "keys that led to somebody"),
     "keys_unknown": ("reuse", "keys of subscriptions that the broker does not know"),
     "lists_complete": ("reuse", "copies that were led by keys alone, without looking at their content"),
+    "tree_walks": ("tree", "events that were matched against the Routing Tree, at whichever broker"),
+    "filters_asked": ("table", "filters that an event was tried on"),
     "interfaces_excluded": ("counting", "neighbours and subscriptions that were ruled out beforehand"),
     "constraints_counted": ("counting", "satisfied constraints that were counted for a filter"),
     "interfaces_early": ("counting", "neighbours and subscriptions found before all was counted"),

@@ -1,20 +1,32 @@
-"""Methods on real Kafka and Spark: a job that is started anew with others."""
+"""Methods on real Kafka and Spark: each does what it is there for, and a job goes on with others.
 
+Small for every day, every name once; with `BRANCHLINE_TEST_METHODS=full`, which is `make soak-methods`, any
+two names together on eight brokers.
+"""
+
+import os
 import random
+from collections import Counter
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from every_method import every_name_once, every_pair
 from observing import Observer
 from overlays import EXACT, a_filter, a_key, an_event, copies, identities
 from pyspark.sql import SparkSession
 from routers import Site, running
 
 from branchline.kafka.cluster import Cluster
+from branchline.ops.overlay import small_overlay
+from branchline.routing.methods.choosing import KINDS, spelled
 from branchline.routing.methods.naming import Methods
 from branchline.routing.overlay.topology import founded, link
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(300)]
+FULL = os.environ.get("BRANCHLINE_TEST_METHODS") == "full"
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(7_200 if FULL else 300)]
 
 NAMES = ("a", "b", "c")
 PREFIX, REMATCH, TABLE = Methods(), Methods("rematch"), Methods("rematch", "table")
@@ -52,4 +64,65 @@ def test_a_job_goes_on_with_other_methods_while_copies_are_on_their_way(
     found = copies(site)
     assert len(found) == passed()
     assert {bool(header.prefix.parts) for _, header in found} == {False, True}, "of both methods"
-    assert observer.count("content_matches") == observer.count("accepted") == 80
+    assert observer.count("accepted") == 80
+    assert observer.count("content_matches") + observer.count("afresh_matches") > 80, (
+        "matched where they came"
+    )
+
+
+Moved = Callable[[Counter[str]], bool]
+
+OWN: Mapping[str, Moved] = {
+    "prefix": lambda counts: counts["passed"] > 0 == counts["afresh_matches"],
+    "rematch": lambda counts: counts["afresh_matches"] == counts["passed"] > 0,
+    "always-reuse": lambda counts: counts["keys_used"] > 0 < counts["lists_complete"],
+    "partial-reuse": lambda counts: counts["keys_used"] > 0,
+    "tree": lambda counts: counts["content_matches"] > 0,
+    "table": lambda counts: counts["filters_asked"] > 0,
+    "counting": lambda counts: counts["constraints_counted"] > 0,
+    "access": lambda counts: counts["access_hits"] > 0,
+    "covering": lambda counts: counts["filters_hidden"] > 0,
+}
+"""What shows that a method is at work: a count that another one would leave alone."""
+
+
+def test_every_method_has_a_count_that_shows_it() -> None:
+    """Whoever adds a method says here how it is seen."""
+    assert OWN.keys() == {name for names in KINDS.values() for name in names}
+    rows = every_pair() if FULL else every_name_once()
+    assert {each for methods in rows for each in parts(methods)} == OWN.keys()
+
+
+def parts(methods: Methods) -> list[str]:
+    """The names, without their numbers."""
+    return [each.partition("(")[0] for each in (methods.forwarding, methods.matching, *methods.optimise)]
+
+
+def test_every_method_is_right_on_real_jobs_and_does_its_work(
+    spark: SparkSession, cluster: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    """One job, started anew with each of them: then the history is clean, and their counts have moved."""
+    draw = random.Random(9)
+    topology = small_overlay(8, "main") if FULL else LINE
+    names = tuple(member.name for member in topology.members)
+    events, subscriptions = (400, 600) if FULL else (24, 120)
+    site = Site(spark, cluster, namespace, tmp_path / "checkpoint", 1, 1_000, names, topology)
+    observer = Observer(site)
+    wanted = identities(names, subscriptions // 10, subscriptions)
+    requests = [observer.subscribe(each, wanted[each], a_filter(draw, wanted[each])) for each in wanted]
+    for methods in every_pair() if FULL else every_name_once():
+        site.methods, site.counts = methods, []
+        with running(site):
+            observer.await_in_force(requests)
+            for _ in range(events):
+                observer.publish(draw.choice(names), a_key(draw), an_event(draw))
+            observer.settle()
+        verdict = observer.verdict(repeats="none")
+        counts = Counter[str]()
+        for each in site.counts:
+            counts.update({name: count for name, count in each.items() if isinstance(count, int)})
+        print(f"\n{spelled(methods)}: {verdict.describe()}")
+        assert verdict.clean, f"{spelled(methods)}: {verdict.describe()}"
+        assert counts["content_matches"] == counts["accepted"] == events
+        still = [name for name in parts(methods) if not OWN[name](counts)]
+        assert still == [], f"{spelled(methods)}: {counts}"
