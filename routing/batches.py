@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # compiled loops are imported when the first batch needs them
     from branchline.routing.compiled.walking import Walker
     from branchline.routing.overlay.entering import Entered, Entrance
     from branchline.routing.overlay.passing import Passage, Passed
+    from branchline.routing.overlay.rematching import Rematching
     from branchline.routing.overlay.scan import Scan
     from branchline.routing.shard import EventBatch
 
@@ -109,10 +110,12 @@ class Batches:
         self._walker.catch_up()
         return self._walker
 
-    def _passage(self, name: str) -> "Passage | None":
+    def _passage(self, name: str) -> "Passage | Rematching | None":
         """Where copies come by at a broker; None if they cannot be routed as batches now, or never."""
         divider = self._brokers[name].divider
-        if not isinstance(divider.forwarding, Forwarder) or not divider.is_open():
+        if not isinstance(divider.forwarding, Forwarder):
+            return self._rematching(name)
+        if not divider.is_open():
             return None
         if name not in self._passages:
             from branchline.routing.compiled.names import Names as TreeNames
@@ -124,11 +127,20 @@ class Batches:
             self._passages[name] = Passage(divider, self._names, self._tree_names)
         return self._passages[name]
 
+    def _rematching(self, name: str) -> "Rematching | None":
+        """Where copies are matched at a broker, as events that enter there are, if those can be."""
+        asked = self._interests(name)
+        if asked is None:
+            return None
+        from branchline.routing.overlay.rematching import Rematching
+
+        return Rematching(self._brokers[name].divider, self._names, asked[0])
+
     def _scan(
         self, name: str, events: "EventBatch", indexes: Sequence[int]
     ) -> "tuple[Sequence[Interests], Scan]":
         """Copies at a broker scanned from their bytes, and the broker's interests."""
         asked = self._interests(name)
-        assert asked is not None, "where prefixes are followed, events may enter"
+        assert asked is not None, "where copies come by, events may enter"
         _, paths, interests = asked
         return interests, events.scanned(paths, indexes)

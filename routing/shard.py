@@ -430,6 +430,7 @@ class Shard:
         counts["retired_homes"] += passed.retired
         counts["exact_checks"] += passed.exact_checks
         counts["refuted"] += passed.refuted
+        counts["afresh_matches"] += passed.afresh
 
     def _routed(self, index: int, name: str, arrival: Arrival, found: "_Found") -> None:
         broker, outputs = self.brokers[name], found.outputs

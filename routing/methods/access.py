@@ -7,9 +7,9 @@ and go through tiers (`compiled/index.py`); owners are found by code (`compiled/
 An event becomes rows of cells first, one for each choice of its arrays. One with more choices than rows
 are made for is asked filter by filter; that is rare, and the answer is the same.
 
-An event that enters among many is matched with them in one pass (`overlay/entering.py`). Then the paths that
-filters name are numbered by whoever scans the batch, for all brokers of a shard; before that, by this index
-for itself.
+An event that enters among many is matched with them in one pass (`overlay/entering.py`), and so are copies
+that come together (`overlay/rematching.py`). Then the paths that filters name are numbered by whoever scans
+the batch, for all brokers of a shard; before that, by this index for itself.
 
 Cost: of one event, the rows and what every call of a compiled loop takes, some 0.1 ms, then a few ns for
 each filter that is filed under what the event has; of one of many, the latter.

@@ -3,9 +3,9 @@
 Forwarding: `prefix` follows the result of the one content match, `rematch` matches at every broker,
 `always-reuse` and `partial-reuse` look up the keys of what matched. Matching: `tree` matches against the
 Routing Tree, `table` asks every filter, `counting` counts satisfied constraints, `access` asks an index of
-access predicates. Dissemination: `simple` floods, to all but the teller. Optimisations of what a broker keeps
-of other homes: see `routing/optimise/`. A name may have a number behind it, as in `counting(10)`, which is
-the method's own.
+access predicates, `kd` k-d trees. Dissemination: `simple` floods, to all but the teller. Optimisations of
+what a broker keeps of other homes: see `routing/optimise/`. A name may have a number behind it, as in
+`counting(10)`, which is the method's own.
 
 A method's module is imported when it is chosen, and has a `make`.
 """
@@ -36,6 +36,7 @@ MATCHING: Mapping[str, str] = {
     "table": "table",
     "counting": "counting",
     "access": "access",
+    "kd": "kd",
 }
 
 DISSEMINATION: Mapping[str, Callable[[], Dissemination]] = {"simple": Simple}

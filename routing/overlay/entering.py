@@ -15,7 +15,7 @@ events where a residual or an array has to be decided.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import overload
+from typing import NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,8 @@ from branchline.routing.prefix.forwarding import Forwarder, Found
 from branchline.routing.prefix.places import Owner
 from branchline.routing.values import JsonValue
 
-_UNKNOWN, _EXACT, _INEXACT, _HOME = range(4)
+UNKNOWN, EXACT, INEXACT, HOME = range(4)
+"""Sorts of owners: subscriptions here, with a cover that says all or less, and homes elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,18 @@ class Entered:
     exact_checks: int = 0
 
 
+class Pairs(NamedTuple):
+    """Events and owners that are interested in them, side by side."""
+
+    event: NDArray[np.int64]
+    sort: NDArray[np.int8]
+    number: NDArray[np.int32]
+    """The subscriber's number, or the home's, which are numbered together."""
+    code: NDArray[np.int32]
+    part: NDArray[np.int64]
+    """The owner's code in the interests of this part."""
+
+
 class Entrance:
     """Where events enter at one broker."""
 
@@ -120,19 +133,11 @@ class Entrance:
         self, interests: Sequence[Interests], scan: Scan, arrivals: Sequence[Arrival], walker: Walker | None
     ) -> Entered:
         """Where the events go that have rows. Changes nothing."""
-        if [owners.interests for owners in self._owners] != list(interests):
-            self._owners = [_Owners(each, self._divider, self._names) for each in interests]
         events = len(arrivals)
-        found = [
-            owners.sorted(part, *owners.interests.match(scan.scanned, events))
-            for part, owners in enumerate(self._owners)
-        ]
-        event, sort, number, code, part = (
-            np.concatenate([each[column] for each in found]) for column in range(5)
-        )
-        here, away = sort != _HOME, sort == _HOME
+        event, sort, number, code, part = self.found(interests, scan, events)
+        here, away = sort != HOME, sort == HOME
         special = np.zeros(events, np.bool_)
-        special[event[here & ((sort == _INEXACT) | scan.arrays[event])]] = True
+        special[event[here & ((sort == INEXACT) | scan.arrays[event])]] = True
         plain = here & ~special[event]
         subscribers = np.int64(max(len(self._names.all), 1))
         owed = np.unique(event[plain] * subscribers + number[plain])
@@ -140,6 +145,16 @@ class Entrance:
         self._decide(interests, arrivals, scan, (event, code, part), here & special[event], entered)
         entered.copied = self._copying.copies(arrivals, scan, walker, event[away], number[away])
         return entered
+
+    def found(self, interests: Sequence[Interests], scan: Scan, events: int) -> "Pairs":
+        """Who is interested in which of so many events."""
+        if [owners.interests for owners in self._owners] != list(interests):
+            self._owners = [_Owners(each, self._divider, self._names) for each in interests]
+        found = [
+            owners.sorted(part, *owners.interests.match(scan.scanned, events))
+            for part, owners in enumerate(self._owners)
+        ]
+        return Pairs(*(np.concatenate([each[column] for each in found]) for column in range(5)))
 
     def _decide(
         self,
@@ -173,24 +188,22 @@ class _Owners:
         self._number = np.zeros(0, np.int32)
         """The subscriber's number, or the home's, which are numbered together."""
 
-    def sorted(
-        self, part: int, event: NDArray[np.int64], code: NDArray[np.int32]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int8], NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+    def sorted(self, part: int, event: NDArray[np.int64], code: NDArray[np.int32]) -> "Pairs":
         """The pairs with the owners' sorts and numbers."""
         if self.interests.codes > len(self._sort):
             size = 2 * self.interests.codes
             self._sort = np.concatenate([self._sort, np.zeros(size - len(self._sort), np.int8)])
             self._number = np.concatenate([self._number, np.zeros(size - len(self._number), np.int32)])
         for each in self.interests.renewed():
-            self._sort[each] = _UNKNOWN
-        unknown = np.unique(code[self._sort[code] == _UNKNOWN])
+            self._sort[each] = UNKNOWN
+        unknown = np.unique(code[self._sort[code] == UNKNOWN])
         for each in unknown.tolist():
             self._sort[each], self._number[each] = self._look_up(self.interests.owner(each))
-        return event, self._sort[code], self._number[code], code, np.full(len(code), part)
+        return Pairs(event, self._sort[code], self._number[code], code, np.full(len(code), part))
 
     def _look_up(self, owner: Owner) -> tuple[int, int]:
         if isinstance(owner, Identity):
-            sort = _EXACT if self._divider.is_exact(owner) else _INEXACT
+            sort = EXACT if self._divider.is_exact(owner) else INEXACT
             return sort, self._names.number(owner.subscriber)
         assert isinstance(owner, str), "an owner is a home or a subscription"
-        return _HOME, self._names.number(owner)
+        return HOME, self._names.number(owner)

@@ -53,6 +53,8 @@ class Passed:
     retired: int
     exact_checks: int
     refuted: int
+    afresh: int = 0
+    """Those whose content was matched."""
 
 
 class Passage:
@@ -73,9 +75,9 @@ class Passage:
         self._follower.catch_up()
         position, headers = self._divider.position, sent.headers
         assert position.topology is not None, "whoever is open has one"
-        everybody = _word(position.routes.everybody)
+        everybody = word(position.routes.everybody)
         scope = headers.scope & everybody
-        here = _word(1 << position.routes.numbers[position.name])
+        here = word(1 << position.routes.numbers[position.name])
         local = (scope & here != 0) & self._divider.has_own()
         fit = (headers.topology <= position.topology.number) & (headers.hops <= HOPS_MAX)
         gone = np.bitwise_count(headers.scope & ~everybody)
@@ -158,7 +160,7 @@ class Passage:
         numbers = {home: self._names.number(home) for home in routes.hops}
         hop, bit = np.full(len(self._names.all), -1, np.int32), np.zeros(len(self._names.all), np.uint64)
         for home, number in numbers.items():
-            hop[number], bit[number] = places[routes.hops[home]], _word(1 << routes.numbers[home])
+            hop[number], bit[number] = places[routes.hops[home]], word(1 << routes.numbers[home])
         return Known(frozen(self._sort), frozen(self._number), frozen(hop), frozen(bit))
 
     def _write(self, sent: Sent, start: int, scope: Words, divided: Divided) -> Written:
@@ -166,7 +168,7 @@ class Passage:
         position = self._divider.position
         assert position.topology is not None
         row = divided.copy_row + start
-        behind = np.array([_word(homes) for homes in position.routes.behind.values()], np.uint64)
+        behind = np.array([word(homes) for homes in position.routes.behind.values()], np.uint64)
         topology = np.full(len(row), position.topology.number, np.int64)
         copies = Copies(row, scope[row] & behind[divided.hop], topology, sent.headers.hops[row] + 1)
         return write_onward(sent.data, sent.first, sent.headers, copies)
@@ -187,6 +189,6 @@ def _joined(pieces: Sequence[Passed]) -> Passed:
     )
 
 
-def _word(homes: int) -> np.uint64:
+def word(homes: int) -> np.uint64:
     """As many homes of a set as a scope in a column has bits for; a scope with more is in no column."""
     return np.uint64(homes & (1 << SCOPE_BITS) - 1)

@@ -14,6 +14,7 @@ from branchline.routing.methods.access import AccessMatching
 from branchline.routing.methods.naming import Methods
 from branchline.routing.methods.protocols import Interest
 from branchline.routing.overlay.entering import Entrance
+from branchline.routing.overlay.rematching import Rematching
 from branchline.routing.overlay.topology import founded, link
 
 
@@ -89,11 +90,21 @@ def test_many_that_enter_together_are_matched_in_one_pass(monkeypatch: pytest.Mo
         assert walker is None
         return before(entrance, interests, scan, arrivals, walker)
 
+    passed = []
+    rematched = Rematching.route
+
+    def pass_on(rematching: Rematching, sent: Any, check: Any) -> Any:
+        found = rematched(rematching, sent, check)
+        passed.append((len(sent), len(found.done)))
+        return found
+
     monkeypatch.setattr(Entrance, "route", route)
+    monkeypatch.setattr(Rematching, "route", pass_on)
     alone = played(None)
-    assert not asked
+    assert not asked and not passed
     together = played(0)
     assert sum(asked) == 60 and max(asked) > 1
+    assert sum(done for _, done in passed) > 40 and max(sent for sent, _ in passed) > 1
     assert sorted(together.copies) == sorted(alone.copies)
     assert {str(each) for each in together.history} == {str(each) for each in alone.history}
     for counted in ("content_matches", "afresh_matches", "visits", "refuted"):

@@ -182,7 +182,7 @@ def test_simple_tells_everybody_but_the_teller() -> None:
 def test_every_method_has_a_name() -> None:
     """The names that a configuration may say."""
     assert {"prefix", "rematch"} <= FORWARDING.keys()
-    assert {"tree", "table", "access"} <= MATCHING.keys()
+    assert {"tree", "table", "access", "kd"} <= MATCHING.keys()
     assert sorted(DISSEMINATION) == ["simple"]
     assert PREFIX.forwarding in FORWARDING
     assert PREFIX.matching in MATCHING
