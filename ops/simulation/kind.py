@@ -2,7 +2,8 @@
 
 A simulation is a file (`simulation.py`), which names its kind. A *case* is one seed with one choice of the
 swept values; it is run by itself, in whichever process, and everything it needs is in the spec and the case.
-So a kind keeps no state, reads no clock and draws only from `Random`s that it makes of the case's seed.
+So a kind keeps no state, reads no clock and draws only from `Random`s that it makes of the case's seed. One
+exception is the kind `reuse`, which is there to measure CPU time.
 
 `read`, `sweep` and `run` are functions of a module, since cases travel to other processes by their names.
 """

@@ -10,7 +10,8 @@ from branchline.ops.simulation.kind import Kind
 from branchline.ops.simulation.levels import KIND as LEVELS
 from branchline.ops.simulation.network import KIND as NETWORK
 from branchline.ops.simulation.query_sets import KIND as QUERIES
+from branchline.ops.simulation.reuse import KIND as REUSE
 
 KINDS: Mapping[str, Kind[Any]] = {
-    kind.name: kind for kind in (GROWTH, LEVELS, HEIGHTS, QUERIES, NETWORK, FAULTS)
+    kind.name: kind for kind in (GROWTH, LEVELS, HEIGHTS, QUERIES, NETWORK, REUSE, FAULTS)
 }

@@ -13,7 +13,7 @@ Cost: of a look-up, one in a dictionary. Memory: an entry for each subscription.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from branchline.routing.control import Identity
@@ -104,6 +104,19 @@ class KeyTable:
         if self._current[identity][0] == key and not is_left:
             del self._current[identity]
 
+    def seen_by(self, home: str) -> "KeyTable":
+        """The table of the home of these subscriptions, where all others have the same as here."""
+        made = KeyTable(self._imprint)
+        made._entries |= self._entries
+        made._current |= self._current
+        for identity, (key, _) in self._current.items():
+            if identity.home == home:
+                made._current[identity] = key, identity
+                entry = made._entries[key]
+                known = tuple(replace(each, owner=_owner(each.identity, home)) for each in entry.known)
+                made._entries[key] = Entry(known, entry.check)
+        return made
+
     def digest(self, keys: Iterable[int]) -> int:
         """What these keys, all known, stand for, told from everything else."""
         made = 0
@@ -125,3 +138,7 @@ class KeyTable:
             if each.identity == identity and each.check == check:
                 return each
         return None
+
+
+def _owner(identity: Identity, home: str) -> Owner:
+    return identity if identity.home == home else identity.home

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -12,36 +11,23 @@ import pytest
 from amounts import often
 from hypothesis import given
 from hypothesis import strategies as st
-from reuse_networks import Looked, Network, compiled, imprints_of, some_event, some_network
+from reuse_networks import Looked, Network, compiled, some_event, some_network
 
-from branchline.ops.simulation.runner import Record
-from branchline.ops.simulation.scripts import play_all
-from branchline.ops.simulation.setting import Faults, Setting
-from branchline.ops.simulation.world import World
-from branchline.routing.checking import check
-from branchline.routing.codes import Rejection
-from branchline.routing.control import Identity, Operation, Request
+from branchline.routing.control import Identity
 from branchline.routing.event import Event
-from branchline.routing.history import Read
 from branchline.routing.methods import reuse
-from branchline.routing.methods.key_table import KeyTable
 from branchline.routing.methods.naming import Methods, make_forwarding, misfit
 from branchline.routing.methods.protocols import Interest, Sought
 from branchline.routing.methods.reuse import ENTERED, Listed, Reuse
 from branchline.routing.methods.table import TableMatching
-from branchline.routing.overlay.dividing import Arrival
-from branchline.routing.overlay.letters import Propose
-from branchline.routing.overlay.topology import founded, link
 from branchline.routing.prefix.forwarding import Found
 from branchline.routing.prefix.header import Header, encode
 from branchline.routing.prefix.keys import Keys
 from branchline.routing.prefix.trees import Prefix, Trees
-from branchline.routing.shard import EventBatch, Job, Shard
 
 seeds = st.integers(0, 2**32)
 ANN, BOB = Identity("b1", "ann", "one"), Identity("b2", "bob", "one")
 LEFT = Looked({"b1": "b1", "b2": "b2"})
-FORWARDINGS = ("always-reuse", "partial-reuse(1)", "partial-reuse(80)")
 
 
 def interest(identity: Identity, text: str, owner: object = None) -> Interest:
@@ -296,162 +282,6 @@ def test_a_process_that_hashes_otherwise_sends_the_same_bytes() -> None:
             [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
         )
         assert run.stdout.strip() == sent_bytes()
-
-
-# The key table
-
-
-def test_a_key_may_stand_for_several() -> None:
-    """With one key for all, each is found in doubt, and none is forgotten with another."""
-    table = KeyTable(imprints_of(0))
-    both = [interest(ANN, "x = 1"), interest(BOB, "x = 2")]
-    for each in both:
-        table.add(each)
-    entry = table.find(0)
-    assert entry is not None
-    assert {each.identity for each in entry.known} == {ANN, BOB}
-    assert table.describe() == "00000000: b1/ann/one for b1, b2/bob/one for b2"
-    table.remove(both[0])
-    entry = table.find(0)
-    assert entry is not None
-    assert [each.identity for each in entry.known] == [BOB]
-    assert table.digest([0]) == entry.check == entry.known[0].check
-    table.remove(both[1])
-    assert table.find(0) is None
-
-
-def test_an_equal_filter_in_place_of_another_leaves_the_key() -> None:
-    """A subscription that is replaced by the same keeps its key, once the first is gone too."""
-    table = KeyTable()
-    first = interest(ANN, "x = 1 AND y = 2")
-    second = interest(ANN, "y = 2 AND x = 1")
-    table.add(first)
-    key, owner = table.current(ANN)
-    table.add(second)
-    table.remove(first)
-    assert table.current(ANN) == (key, owner) == (key, "b1")
-    assert table.find(key) is not None
-    other = interest(ANN, "x = 5")
-    table.add(other)
-    table.remove(second)
-    assert table.current(ANN)[0] != key
-    assert table.find(key) is None
-
-
-# Worlds
-
-
-@pytest.mark.parametrize("forwarding", FORWARDINGS)
-@pytest.mark.parametrize("matching", ["table", "tree"])
-def test_scripts_are_clean(forwarding: str, matching: str) -> None:
-    """With all that goes wrong: lost and doubled records, crashes, brokers that join and leave."""
-    wrong, counts = play_all(range(20, 26), 40, methods=Methods(forwarding, matching))
-    assert wrong == []
-    assert counts["keys_used"] and counts["lists_complete"] and counts["keys_sent"]
-
-
-@pytest.mark.parametrize("forwarding", FORWARDINGS)
-def test_who_replaces_filters_all_the_time_loses_nothing(forwarding: str) -> None:
-    """An event that matches the old filter and the new one is owed throughout, wherever the change is."""
-    names = ["b0", "b1", "b2", "b3", "b4"]
-    topology = founded(names, [link(*each) for each in pairwise(names)])
-    setting = Setting(
-        topology,
-        tuple((name,) for name in names),
-        methods=Methods(forwarding, "table"),
-        faults=Faults(delay_ms=60, lost=0.2, doubled=0.2, crashes=0.02),
-    )
-    world = World(setting, 5)
-    source = Random("churn")
-    homes = {f"s{number}": source.choice(names) for number in range(6)}
-
-    def subscribe(subscriber: str, bound: int) -> None:
-        world.counts["asked"] += 1
-        asked = f"r{world.counts['asked']}"
-        filter_ = f"x < {bound}"
-        world.ask(
-            Request(Operation.SUBSCRIBE, subscriber, "one", homes[subscriber], filter=filter_, request=asked)
-        )
-
-    for subscriber in homes:
-        subscribe(subscriber, 5)
-    world.settle()
-    for _ in range(60):
-        subscribe(source.choice(sorted(homes)), source.randint(2, 9))
-        for _ in range(source.randint(1, 3)):
-            world.publish(source.choice(names), {"x": source.choice((1, 1, 4))}, None)
-        world.advance(world.now_ms + source.choice((0, 5, 40, 100)))
-    world.settle()
-    assert world.failures == []
-    verdict = check(world.history)
-    assert verdict.clean, verdict.describe()
-    assert verdict.owed > 300
-    assert world.counts["keys_unknown"] > 20, "keys of filters that were replaced have met new ones"
-    assert world.counts["content_matches"] == world.counts["published"]
-
-
-def test_keys_alone_lead_an_event() -> None:
-    """With noise for content between brokers, everybody gets just what they asked for."""
-    names = ["b0", "b1", "b2", "b3"]
-    topology = founded(names, [link("b0", "b1"), link("b1", "b2"), link("b1", "b3")])
-    setting = Setting(topology, (tuple(names),), methods=Methods("always-reuse", "table"), noise=True)
-    world = World(setting, 1)
-    wants = {("b3", "ann"): "x = 1", ("b2", "bob"): "x > 1", ("b0", "eve"): "x < 2 OR y = 'a'"}
-    for (home, subscriber), filter_ in wants.items():
-        world.ask(Request(Operation.SUBSCRIBE, subscriber, "one", home, filter=filter_, request=subscriber))
-    world.settle()
-    for value in (1, 2, 3):
-        world.publish("b0", {"x": value})
-        world.publish("b2", {"x": value})
-    world.settle()
-    read = [(entry.subscriber, entry.event) for entry in world.history if isinstance(entry, Read)]
-    events = [{"x": value} for value in (1, 1, 2, 2, 3, 3)]
-    assert len(read) == sum(
-        compiled(filter_).matches(Event(dict(event))) is True
-        for event in events
-        for filter_ in wants.values()
-    )
-    assert world.counts["afresh_matches"] == 0
-    assert world.counts["content_matches"] == 6
-
-
-def test_a_retried_event_and_one_that_was_held_find_whom_they_are_for() -> None:
-    """A copy for one subscriber goes nowhere else; one that came early is led by its keys later."""
-    topology = founded(["b0", "b1"], [link("b0", "b1")])
-    job = Job(("b0", "b1"), topology, methods=Methods("always-reuse", "table"))
-    shard = Shard(job, 0)
-    control = [
-        Request(Operation.SUBSCRIBE, name, "one", "b1", filter="x = 1", request=name)
-        for name in ("ann", "bob")
-    ]
-    letters = shard.handle(1, [], control, EventBatch()).letters
-    while letters:
-        letters = shard.handle(2, [], letters, EventBatch()).letters
-    content = Record(0, None, {"x": 1})
-    (copy,) = shard.handle(3, [], [], EventBatch(["b0"], [Arrival(content)])).forwarded
-    header = copy.copy.header
-    assert header.prefix.keys is not None
-    assert len(header.prefix.keys) == 2
-    for arrival in (Arrival(content, header, "ann"), Arrival(content, None, "ann")):
-        outputs = shard.handle(4, [], [], EventBatch(["b1"], [arrival]))
-        assert [each.subscriber for each in outputs.deliveries] == ["ann"]
-        assert not outputs.forwarded
-    later = topology.linked("b0", "b1", 2)
-    early = Arrival(Unread(), header._replace(topology=later.number))
-    outputs = shard.handle(5, [], [], EventBatch(["b1"], [early]))
-    assert (outputs.counts["held"], len(outputs.deliveries)) == (1, 0)
-    outputs = shard.handle(6, [], [Propose(later)], EventBatch())
-    while outputs.letters and not outputs.released:
-        outputs = shard.handle(7, [], outputs.letters, EventBatch())
-    assert [each.subscriber for each in outputs.deliveries] == ["ann", "bob"]
-    assert outputs.counts["lists_complete"] == 1
-
-
-class Unread:
-    """An event at whose content nobody looks."""
-
-    def attributes(self) -> Rejection:
-        raise AssertionError("its keys say all")
 
 
 def test_the_default_number_of_keys() -> None:
