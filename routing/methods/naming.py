@@ -39,10 +39,13 @@ EVALUATING: frozenset[str] = frozenset()
 
 OPTIMISATIONS: Mapping[str, str] = {
     "covering": "covering",
+    "merging": "merging",
+    "imperfect": "imperfect",
+    "replace": "replace",
 }
 """Names, and the modules of `routing/optimise/` that make them."""
 
-NUMBERED: frozenset[str] = frozenset()
+NUMBERED: frozenset[str] = frozenset({"imperfect", "replace"})
 """Names that may have a number behind them."""
 
 BATCHES_FROM = 2_000
