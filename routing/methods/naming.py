@@ -1,9 +1,9 @@
 """Where methods are named: a configuration says which, and each is made by the module of that name.
 
 Forwarding: `prefix` follows the result of the one content match, `rematch` matches at every broker. Matching:
-`tree` matches against the Routing Tree, `table` asks every filter. Dissemination: `simple` floods, to all but
-the teller. Optimisations of what a broker keeps of other homes: see `routing/optimise/`. A name may have a
-number behind it, as in `counting(10)`, which is the method's own.
+`tree` matches against the Routing Tree, `table` asks every filter, `access` an index of access predicates.
+Dissemination: `simple` floods, to all but the teller. Optimisations of what a broker keeps of other homes:
+see `routing/optimise/`. A name may have a number behind it, as in `counting(10)`, which is the method's own.
 
 A method's module is imported when it is chosen, and has a `make`.
 """
@@ -30,6 +30,7 @@ FORWARDING: Mapping[str, str] = {
 MATCHING: Mapping[str, str] = {
     "tree": "tree",
     "table": "table",
+    "access": "access",
 }
 
 DISSEMINATION: Mapping[str, Callable[[], Dissemination]] = {"simple": Simple}
