@@ -46,10 +46,13 @@ EVALUATING: frozenset[str] = frozenset()
 
 OPTIMISATIONS: Mapping[str, str] = {
     "covering": "covering",
+    "merging": "merging",
+    "imperfect": "imperfect",
+    "replace": "replace",
 }
 """Names, and the modules of `routing/optimise/` that make them."""
 
-NUMBERED: frozenset[str] = frozenset({"counting", "partial-reuse"})
+NUMBERED: frozenset[str] = frozenset({"counting", "imperfect", "partial-reuse", "replace"})
 """Names that may have a number behind them."""
 
 BATCHES_FROM = 2_000
