@@ -96,7 +96,6 @@ def simulate(load: Load, methods: Methods, seed: int, beat: Callable[[str], None
     """The load by these methods, measured once loops are compiled."""
     warm = replace(methods, batches_from=0)
     _play(load.first(WARM_SUBSCRIPTIONS, WARM_EVENTS), warm, seed, lambda _: None)
-    _play(load.first(WARM_SUBSCRIPTIONS, WARM_EVENTS), methods, seed, lambda _: None)
     world, timed = _play(load, methods, seed, beat)
     if world.failures:
         raise JobFailed(f"{spelled(methods)}: {world.failures[0]}", hint="a fault of ours: report it")

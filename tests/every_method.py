@@ -52,11 +52,14 @@ def _fitting(rows: Iterable[tuple[str, str, str | None]]) -> list[Methods]:
 
 def every_name_once() -> list[Methods]:
     """Few methods that fit together, among which every name is."""
-    forwardings = [name for name in FORWARDING if misfit(Methods(name, "table")) is None]
-    pairs = zip_longest(MATCHING, OPTIMISATIONS)
-    rows = (
-        (name, pair[0] or "table", pair[1]) for name, pair in zip(cycle(forwardings), pairs, strict=False)
-    )
+    rows: list[tuple[str, str, str | None]] = [
+        ("rematch", matching, optimise)
+        for matching, optimise in zip(cycle(MATCHING), OPTIMISATIONS, strict=False)
+    ]
+    seen = {name for row in rows for name in row}
+    others = [name for name in FORWARDING if name not in seen and misfit(Methods(name, "table")) is None]
+    left = [name for name in MATCHING if name not in seen]
+    rows += [(one or "rematch", other or "table", None) for one, other in zip_longest(others, left)]
     return [Methods(), *_fitting(rows)]
 
 

@@ -21,6 +21,13 @@ COUNTS: Mapping[str, tuple[str, str]] = {
         "access",
         "events with too many choices for the index: every filter was asked",
     ),
+    "kd_visited": ("kd", "nodes of k-d trees that were visited"),
+    "kd_checked": ("kd", "filters whose other constraints were verified"),
+    "kd_waiting": ("kd", "filters that are in no tree yet, and were asked one by one"),
+    "kd_beside": ("kd", "filters without a range of numbers, asked one by one"),
     "filters_hidden": ("covering", "filters left out because another one covers them, at each match"),
+    "filters_merged": ("merging", "filters fewer because some together are one, at each match"),
+    "filters_merged_imperfectly": ("imperfect", "filters fewer because some are nearly one, at each match"),
+    "predicates_replaced": ("replace", "predicates that a wider one stands for, at each match"),
 }
 """Names, each with the method that counts it and what it counts."""

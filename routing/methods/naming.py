@@ -122,6 +122,8 @@ _MISFITS: Sequence[tuple[Callable[[str, str, str], bool], str]] = (
 
 _UNOPTIMISED: Mapping[str, str] = {
     "prefix": "prefix forwarding matches content once for all brokers, so none may make a table of its own",
+    "always-reuse": "keys name subscriptions one by one, so none may be left out or become one with another",
+    "partial-reuse": "keys name subscriptions one by one, so none may be left out or become one with another",
 }
 """Names of forwardings that no optimisation goes together with, and why."""
 

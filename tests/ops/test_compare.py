@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from every_method import every_name_once
+from machines import START_DEADLINE_S, Machine, linked_home
+from waiting import wait_until
 
 from branchline.kafka.admin import ensure_topics
 from branchline.kafka.cluster import Cluster
@@ -171,12 +173,22 @@ def test_what_has_entered_is_a_workload(cluster: Cluster, namespace: str) -> Non
 
 @pytest.mark.kafka
 @pytest.mark.spark
-@pytest.mark.timeout(300)
-def test_real_jobs_are_compared_as_well() -> None:
-    """On an embedded Kafka and Spark, with the same deliveries as the simulator."""
+@pytest.mark.slow
+def test_real_jobs_are_compared_as_well(tmp_path: Path) -> None:
+    """On an embedded Kafka and Spark, as a process, with the same deliveries as on the simulator."""
     words = ("--methods", "prefix", "--methods", "rematch+counting+covering")
     sizes = ("--subscriptions", "40", "--events", "30", "--workload", "mixed", "--brokers", "3")
-    real, simulated = compared(*words, *sizes, "--on", "spark"), compared(*words, *sizes)
+    with (tmp_path / "found").open("wb") as out, (tmp_path / "said").open("wb") as said:
+        machine = Machine(linked_home(tmp_path / "home"))
+        process = machine.popen("compare", *words, *sizes, "--on", "spark", "--json", stdout=out, stderr=said)
+    try:
+        wait_until(lambda: process.poll() is not None, START_DEADLINE_S + 240, "the comparison is over")
+    finally:
+        process.kill()
+    told = (tmp_path / "said").read_text()
+    assert process.returncode == 0, told
+    assert "  prefix: 30 events" in told and "all 2 deliver the same" in told
+    real, simulated = json.loads((tmp_path / "found").read_text()), compared(*words, *sizes)
     assert real["same"] is True and real["on"] == "spark"
     for one, other in zip(real["results"], simulated["results"], strict=True):
         for name in ("methods", "content_matches", "afresh_matches", "deliveries", "table_entries"):

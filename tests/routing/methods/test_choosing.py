@@ -11,7 +11,7 @@ from branchline.routing.methods.naming import OPTIMISATIONS, Methods
 OPTIMISED = [
     replace(methods, optimise=tuple(OPTIMISATIONS))
     for methods in EVERY_METHODS
-    if methods.forwarding != "prefix"
+    if methods.forwarding == "rematch"
 ]
 
 
