@@ -19,15 +19,14 @@ from branchline.routing.values import JsonValue
 ORDERED = (Axis.NUMBER, Axis.TEXT, Axis.INSTANT, Axis.ADDRESS)
 ranged = st.sampled_from(ORDERED).flatmap(
     lambda axis: st.tuples(
-        st.lists(intervals(axis), max_size=20, unique=True),
-        st.lists(st.sampled_from(POOLS[axis]), min_size=1, max_size=10),
+        st.lists(intervals(axis), min_size=8, max_size=20, unique=True), st.just(POOLS[axis])
     )
 )
 
 
 @given(ranged)
-def test_ranges(given: tuple[list[Interval], list[object]]) -> None:
-    """Each interval that holds a position, once."""
+def test_ranges(given: tuple[list[Interval], tuple[object, ...]]) -> None:
+    """Each interval that holds a position, once; wherever intervals may begin and end."""
     ranges, positions = given
     index = RangeIndex([(interval, place) for place, interval in enumerate(ranges)])
     for position in positions:
@@ -48,10 +47,15 @@ def parts_max(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    st.lists(intervals(Axis.TEXT) | st.text("ab", min_size=1, max_size=3).map(prefix_range), unique=True),
-    st.sets(parts.filter(bool), max_size=8),
-    st.sets(parts, max_size=8),
-    st.lists(some_texts, min_size=1, max_size=10),
+    st.lists(
+        intervals(Axis.TEXT) | st.text("ab", min_size=1, max_size=3).map(prefix_range),
+        min_size=4,
+        max_size=12,
+        unique=True,
+    ),
+    st.sets(parts.filter(bool), min_size=2, max_size=8),
+    st.sets(parts, min_size=2, max_size=8),
+    st.lists(some_texts, min_size=5, max_size=10),
 )
 def test_all_operators_on_texts(
     parts_max: None, ranges: list[Interval], suffixes: set[str], words: set[str], looked_at: list[str]
@@ -68,7 +72,7 @@ def test_all_operators_on_texts(
         {suffix: place for place, suffix in enumerate(sorted(suffixes), of_suffixes)},
         {word: place for place, word in enumerate(sorted(words), of_words)},
     )
-    for text in looked_at:
+    for text in (*TEXTS, *looked_at):
         expected = [place for place, (_, is_true) in enumerate(asked) if is_true(text)]
         assert sorted(index.satisfied(text)) == expected
 
