@@ -1,10 +1,12 @@
 """Counting in compiled loops: from rows of cells to the filters that satisfied their interfaces.
 
 A row's cells lead to runs of filters, one for each constraint that is satisfied, or for several that are
-next to each other. Each filter in a run whose interface is not done is counted. A counter holds, beside the
-count, the row that it is of: one of another row is begun anew, so nothing has to be cleared. The interfaces
-that are done are a bit set, which begins with those that are closed and those that the selectivity table
-rules out. When all are done, the rest of the row is not looked at.
+next to each other. Each filter in a run whose interface is not done is counted. A run is taken in blocks: who
+is open in a block is found first, without branches, and then counted; so filters of an interface that is
+found within the block may still be counted in it. A counter holds, beside the count, the row that it is of:
+one of another row is begun anew, so nothing has to be cleared. The interfaces that are done are a bit set,
+which begins with those that are closed and those that the selectivity table rules out. When all are done,
+the rest of the row is not looked at.
 
 Filters that are found go to `out`; where there is no more `room` they are counted only, and the row is done
 again with more.
@@ -99,9 +101,14 @@ class Work(NamedTuple):
     has_path: int
     """For each path the last row that has it."""
     has_dimension: int
+    block: int
+    """The filters of a block that are counted."""
     tally: int
     """What is known of the row that is being done: interfaces left, filters found, counted, found early."""
 
+
+BLOCK = 128
+"""Filters of a run that are looked at together."""
 
 LEFT, FOUND, COUNTED, EARLY, TALLIES = range(5)
 EXCLUDED = LEFT
@@ -109,34 +116,49 @@ EXCLUDED = LEFT
 
 
 @kernel
+def _found(of: Interfaces, work: Work, filter_: int, more: bool, out: int, room: int) -> bool:
+    """Note that a filter matches, unless its interface was found just before; whether one is left."""
+    interface = load_int(of.of_filter, 2 * filter_)
+    bits = load_byte(work.done, interface >> 3)
+    left = load_long(work.tally, LEFT)
+    if not (bits >> (interface & 7)) & 1:
+        store_byte(work.done, interface >> 3, bits | 1 << (interface & 7))
+        found = load_long(work.tally, FOUND)
+        if found < room:
+            store_int(out, found, filter_)
+        store_long(work.tally, FOUND, found + 1)
+        if more:
+            store_long(work.tally, EARLY, load_long(work.tally, EARLY) + 1)
+        left -= 1
+        store_long(work.tally, LEFT, left)
+    return left > 0
+
+
+@kernel
 def _count_run(
     runs: Runs, of: Interfaces, work: Work, begin: int, end: int, base: int, more: bool, out: int, room: int
 ) -> bool:
     """Count the filters of a run; whether an interface is left."""
-    left, counted = load_long(work.tally, LEFT), load_long(work.tally, COUNTED)
-    for place in range(begin, end):
-        filter_ = load_int(runs.filters, place)
-        interface = load_int(of.of_filter, 2 * filter_)
-        bits = load_byte(work.done, interface >> 3)
-        if (bits >> (interface & 7)) & 1:
-            continue
-        count = max(load_int(work.counter, filter_), base) + 1
-        store_int(work.counter, filter_, count)
-        counted += 1
-        if count - base == load_int(of.of_filter, 2 * filter_ + 1):
-            store_byte(work.done, interface >> 3, bits | 1 << (interface & 7))
-            found = load_long(work.tally, FOUND)
-            if found < room:
-                store_int(out, found, filter_)
-            store_long(work.tally, FOUND, found + 1)
-            if more:
-                store_long(work.tally, EARLY, load_long(work.tally, EARLY) + 1)
-            left -= 1
-            if left == 0:
-                break
-    store_long(work.tally, LEFT, left)
-    store_long(work.tally, COUNTED, counted)
-    return left > 0
+    while begin < end:
+        last = min(end, begin + BLOCK)
+        size = begin - begin
+        # First those whose interfaces are open, without a branch: which they are nobody could foretell.
+        for place in range(begin, last):
+            filter_ = load_int(runs.filters, place)
+            interface = load_int(of.of_filter, 2 * filter_)
+            store_int(work.block, size, filter_)
+            size += 1 - ((load_byte(work.done, interface >> 3) >> (interface & 7)) & 1)
+        store_long(work.tally, COUNTED, load_long(work.tally, COUNTED) + size)
+        for place in range(size):
+            filter_ = load_int(work.block, place)
+            count = max(load_int(work.counter, filter_), base) + 1
+            store_int(work.counter, filter_, count)
+            if count - base == load_int(of.of_filter, 2 * filter_ + 1) and not _found(
+                of, work, filter_, more, out, room
+            ):
+                return False
+        begin = last
+    return True
 
 
 @kernel

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from branchline.routing.compiled.bounds import Bounds, Ranked, ranked
 from branchline.routing.compiled.choosing import TREE
 from branchline.routing.compiled.counters import (
+    BLOCK,
     COUNTED,
     EARLY,
     EXCLUDED,
@@ -317,6 +318,7 @@ class FlatTable:
             np.zeros(len(self.index), np.int32),
             np.zeros(paths, np.int32),
             np.zeros(self.index.bounds.dimensions, np.int32),
+            np.zeros(BLOCK, np.int32),
             np.zeros(TALLIES, np.int64),
         ]
         work = Work(*map(address, scratch))

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from indexed import constraints, expected, some_events, some_filters
+from indexed import constraints, expected, some_events
+from indexed import filters as any_filter
 
 from branchline.ops.matching_workloads import MATCHING
 from branchline.routing.choices import each_choice
@@ -21,6 +22,7 @@ from branchline.routing.prefix.forwarding import Found
 from branchline.routing.values import JsonValue
 
 Events = list[dict[str, JsonValue]]
+many_filters = st.lists(any_filter, min_size=6, max_size=40)
 
 
 def found_by(table: FlatTable, counted: Counted) -> list[set[int]]:
@@ -33,7 +35,7 @@ def found_by(table: FlatTable, counted: Counted) -> list[set[int]]:
     return made
 
 
-@given(some_filters, st.integers(1, 4), some_events, st.sampled_from((0, 1, 10)), st.data())
+@given(many_filters, st.integers(1, 4), some_events, st.sampled_from((0, 1, 10)), st.data())
 def test_it_finds_what_brute_force_and_dictionaries_find(
     filters: list[Filter], interfaces: int, events: Events, rounds: int, data: st.DataObject
 ) -> None:
