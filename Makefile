@@ -17,7 +17,7 @@ OVERLAY_TESTS := tests/streaming/test_overlay.py tests/streaming/test_two_sites.
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-fast soak-properties soak-filters soak-faults soak-spine soak-overlay \
-  soak-durability bench-match bench-pipeline check format clean
+  soak-methods soak-durability bench-match bench-pipeline check format clean
 
 help: ## show what there is
 	@echo "Branchline: a content-based event router for Kafka."
@@ -74,6 +74,10 @@ soak-spine: setup ## 10,000 events, 50 subscriptions, a killed driver, killed wo
 
 soak-overlay: setup ## 8 brokers, 1,000 subscriptions, 20,000 events, jobs killed, two Kafka clusters: half an hour
 	@BRANCHLINE_TEST_OVERLAY=full $(BIN)/python -m pytest $(OVERLAY_TESTS) -q -s $(PYTEST_ARGS) \
+	  && echo "verdict: clean" || { echo "verdict: not clean, see above"; exit 1; }
+
+soak-methods: setup ## any two methods together on 8 brokers, real Kafka and Spark, started anew with each: half an hour
+	@BRANCHLINE_TEST_METHODS=full $(BIN)/python -m pytest tests/streaming/test_methods.py -q -s $(PYTEST_ARGS) \
 	  && echo "verdict: clean" || { echo "verdict: not clean, see above"; exit 1; }
 
 soak-durability: setup ## 200,000 events and 20 kills, what exactly once costs, recovery, an hour of chaos: two hours

@@ -25,6 +25,7 @@ from branchline.kafka.record import Headers, Place
 from branchline.kafka.topics import OWN_ACKS, Topics
 from branchline.routing.codes import Rejection
 from branchline.routing.control import Ack, Request, Status
+from branchline.routing.methods.counts import COUNTS as METHOD_COUNTS
 from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.letters import Propose
 from branchline.routing.overlay.topology import Topology
@@ -274,4 +275,5 @@ def count(intake: Intake, outputs: Outputs, leads: bool) -> dict[str, int]:
         "older_walks": counts["older_walks"],
         "scanned": len(intake.scanned),
         "slow": sum(each.slow for each in intake.scans),
+        **{name: counts[name] for name in METHOD_COUNTS if name in counts},
     }

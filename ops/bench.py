@@ -13,6 +13,7 @@ from branchline.ops.bench_cold import cold
 from branchline.ops.bench_delivery import delivery
 from branchline.ops.bench_hops import hops
 from branchline.ops.bench_match import match
+from branchline.ops.bench_methods import methods
 from branchline.ops.bench_pipeline import pipeline
 from branchline.ops.bench_recovery import recovery
 from branchline.ops.bench_tree import tree
@@ -81,6 +82,7 @@ def filters(count: int, seed: int, as_json: bool) -> None:
 
 # In the order in which the documentation has them.
 bench.add_command(match)
+bench.add_command(methods)
 bench.add_command(build)
 bench.add_command(tree)
 bench.add_command(hops)

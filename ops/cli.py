@@ -10,6 +10,7 @@ from branchline.ops.acl import acl
 from branchline.ops.bench import bench
 from branchline.ops.bridge import bridge
 from branchline.ops.chaos.command import chaos
+from branchline.ops.compare import compare
 from branchline.ops.consume import consume
 from branchline.ops.dead_letters import dead_letters
 from branchline.ops.demo import demo
@@ -105,6 +106,7 @@ for command in (
     demo,
     bench,
     simulate,
+    compare,
     chaos,
 ):
     main.add_command(command)

@@ -10,8 +10,10 @@ Drawn in bulk: a million filters one by one would take longer than matching them
 
 from functools import lru_cache
 from random import Random
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from branchline.ops.workloads import spelled
 from branchline.routing.dimensions import Axis, prefix_range
@@ -44,18 +46,19 @@ _NAMES = [f"{'text' if rank % 2 == 0 else 'integer'}{rank}" for rank in range(NA
 _WORDS = [spelled(5_000 + 330 * rank) for rank in range(WORDS)]  # of three syllables
 
 
-def cw_filters(seed: str, count: int) -> list[Filter]:
-    """So many filters; the first are the same however many are drawn."""
-    made: list[Filter] = []
-    block = 0
-    while len(made) < count:
-        made += _block(np.random.default_rng([block, *seed.encode()]))
-        block += 1
-    return made[:count]
+class Drawn(NamedTuple):
+    """A block of filters before they are chosen: more constraints than they have, in the order of drawing."""
+
+    names: NDArray[np.int64]
+    operators: NDArray[np.int64]
+    values: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    """Of each filter; its constraints are the next so many of different names."""
 
 
-def _block(draw: np.random.Generator) -> list[Filter]:
-    """A thousand filters; more constraints are drawn than they have, since a filter has a name once only."""
+def draw_block(seed: str, block: int) -> Drawn:
+    """What the block of this number is made of."""
+    draw = np.random.default_rng([block, *seed.encode()])
     drawn = BLOCK * MOST_CONSTRAINTS * 2
     names = np.searchsorted(_CUMULATED, draw.random(drawn) * _CUMULATED[-1], side="right")
     chances = draw.random(drawn)
@@ -63,21 +66,37 @@ def _block(draw: np.random.Generator) -> list[Filter]:
         names % 2 == 0, np.searchsorted(_OF_TEXTS, chances), np.searchsorted(_OF_INTEGERS, chances)
     )
     values = draw.integers(0, np.where(names % 2 == 0, WORDS, INTEGERS))
-    source = zip(names.tolist(), operators.tolist(), values.tolist(), strict=True)
+    return Drawn(names, operators, values, draw.integers(1, MOST_CONSTRAINTS + 1, BLOCK))
+
+
+def cw_filters(seed: str, count: int) -> list[Filter]:
+    """So many filters; the first are the same however many are drawn."""
     made: list[Filter] = []
-    for length in draw.integers(1, MOST_CONSTRAINTS + 1, BLOCK).tolist():
+    block = 0
+    while len(made) < count:
+        made += _block(draw_block(seed, block))
+        block += 1
+    return made[:count]
+
+
+def _block(drawn: Drawn) -> list[Filter]:
+    """A thousand filters; a filter has a name once only."""
+    source = zip(drawn.names.tolist(), drawn.operators.tolist(), drawn.values.tolist(), strict=True)
+    made: list[Filter] = []
+    for length in drawn.lengths.tolist():
         chosen: dict[str, Constraint] = {}
         while len(chosen) < length:
             rank, operator, value = next(source)
             name = _NAMES[rank]
             if name not in chosen:
-                chosen[name] = _constraint(rank, operator, value)
+                chosen[name] = cw_constraint(rank, operator, value)
         made.append(tuple([chosen[name] for name in sorted(chosen)]))
     return made
 
 
 @lru_cache(None)
-def _constraint(rank: int, operator: int, value: int) -> Constraint:
+def cw_constraint(rank: int, operator: int, value: int) -> Constraint:
+    """The constraint on the name of a rank, half of which are of texts, with a value or word of a number."""
     if rank % 2:
         return Range((_NAMES[rank],), Axis.NUMBER, _interval(operator, value))
     text = _WORDS[value]

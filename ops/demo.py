@@ -19,6 +19,7 @@ from branchline.kafka.errors import ConfigError, JobFailed, TopicMissing, WaitEx
 from branchline.kafka.home import Home
 from branchline.kafka.listing import last_stats
 from branchline.kafka.topics import Topics
+from branchline.ops.methods import chosen_methods, method_options
 from branchline.ops.optimizer import beside
 from branchline.ops.output import emit, say
 from branchline.ops.overlay import SMALL_MOST, small_overlay
@@ -34,6 +35,7 @@ from branchline.ops.settings import (
 )
 from branchline.ops.sites import RUNNING, served
 from branchline.ops.spark_options import SparkChoice
+from branchline.routing.methods.naming import Methods
 from branchline.routing.prefix.optimizer import Settings
 
 SUBSCRIBERS = {
@@ -71,10 +73,14 @@ Job = Callable[[threading.Event, threading.Event], None]
 )
 @option(PROPERTIES)
 @option(NAMESPACE)
+@method_options
 @json_option
 def demo(
     seconds: int,
     brokers: int | None,
+    forwarding: str | None,
+    matching: str | None,
+    optimise: str | None,
     bootstrap: str | None,
     client_properties: str | None,
     namespace: str,
@@ -90,13 +96,15 @@ def demo(
     Examples:
       branchline demo --seconds 30
       branchline demo --brokers 8
+      branchline demo --forwarding rematch --matching table
       branchline demo --bootstrap localhost:9092
     """
+    methods = chosen_methods(forwarding, matching, optimise)
     if bootstrap is not None:
-        if brokers is not None:
+        if brokers is not None or methods is not None:
             raise ConfigError(
-                "--brokers is for brokers that the demo starts itself",
-                hint="leave it out: the brokers that are there are fed",
+                "--brokers and methods are for brokers that the demo starts itself",
+                hint="leave them out: the brokers that are there are fed",
             )
         _feed_there(find_cluster(bootstrap, client_properties), make_topics(namespace), seconds, as_json)
         return
@@ -119,7 +127,9 @@ def demo(
         stop = stack.enter_context(stopped_by_signals())
         overlay = small_overlay(brokers or BROKERS, "main")
         names = tuple(member.name for member in overlay.members)
-        config = RouterConfig(cluster, checkpoint, brokers=names, topology=overlay)
+        config = RouterConfig(
+            cluster, checkpoint, brokers=names, topology=overlay, methods=methods or Methods()
+        )
         trees = OptimizerConfig(cluster, str(folder / "trees"), settings=Settings(limit_ms=5_000))
         log = logs / "demo-spark.log"
         job = RouterJob(spark, config, say, log)

@@ -18,8 +18,9 @@ from branchline.kafka.errors import ConfigError, JobFailed, KafkaFailed
 from branchline.kafka.home import Home
 from branchline.kafka.jars import Jars, ensure_jars
 from branchline.kafka.java import find_java
-from branchline.kafka.topics import check_name
+from branchline.kafka.topics import Topics, check_name
 from branchline.ops.durations import duration_ms
+from branchline.ops.methods import Chosen, agreed_methods, change_option, chosen_methods, method_options
 from branchline.ops.optimizer import beside, default_checkpoint, optimizer_config, tree_options
 from branchline.ops.output import emit, say
 from branchline.ops.overlay import SMALL_MOST, read_topology, small_overlay
@@ -81,7 +82,7 @@ def job_options(command: Any) -> Any:
         multiple=True,
         help=f"A broker to serve; may be repeated. Default: {BROKER.default}.  [{BROKER.variable}]",
     )
-    return json_option(spark_options(served(command)))
+    return json_option(spark_options(served(method_options(change_option(command)))))
 
 
 @click.command(short_help="Start Kafka, the router and the Tree Optimizer on this machine.")
@@ -116,6 +117,10 @@ def up(
     threshold: float,
     limit: int,
     snapshot_every: int,
+    forwarding: str | None,
+    matching: str | None,
+    optimise: str | None,
+    change_methods: bool,
     **job: Any,
 ) -> None:
     """Start everything on this machine: Kafka, the router and the Tree Optimizer. Ctrl-C stops all of it.
@@ -126,6 +131,7 @@ def up(
     Examples:
       branchline up
       branchline up --brokers 4
+      branchline up --forwarding rematch --matching table
       branchline up --bootstrap kafka-1:9092 --client-properties client.properties
     """
     report = reporter(as_json)
@@ -133,6 +139,7 @@ def up(
     if count is not None:
         job |= _small(count, **job)
     config = _config(**job)
+    chosen = Chosen(chosen_methods(forwarding, matching, optimise), change_methods)
     choice = spark_choice(master, spark_conf)
     with contextlib.ExitStack() as stack:
         stack.enter_context(unwound_by_sigterm())
@@ -155,7 +162,7 @@ def up(
         trees = optimizer_config(
             cluster, config.namespace, place, config.parts, threshold, limit, snapshot_every
         )
-        run_router(stack, home, jars, config, report, home.logs / "spark.log", kafka, choice, trees)
+        run_router(stack, home, jars, config, report, home.logs / "spark.log", kafka, choice, chosen, trees)
 
 
 @click.command(short_help="Run the router against a Kafka cluster.")
@@ -168,6 +175,10 @@ def router(
     as_json: bool,
     master: str,
     spark_conf: tuple[str, ...],
+    forwarding: str | None,
+    matching: str | None,
+    optimise: str | None,
+    change_methods: bool,
     **job: Any,
 ) -> None:
     """Run the router job against a Kafka cluster until Ctrl-C.
@@ -179,18 +190,20 @@ def router(
       branchline router --broker dublin --broker virginia --topology overlay.toml
       branchline router --broker lisbon --join
       branchline router --delivery exactly-once
+      branchline router --forwarding rematch --change-methods
       branchline router --master spark://master:7077 --checkpoint hdfs://namenode/branchline
     """
     report = reporter(as_json)
     home = Home.default()
     config = _config(**job)
+    chosen = Chosen(chosen_methods(forwarding, matching, optimise), change_methods)
     choice = spark_choice(master, spark_conf)
     config = replace(config, cluster=find_cluster(bootstrap, client_properties))
     with contextlib.ExitStack() as stack:
         stack.enter_context(unwound_by_sigterm())
         # Not the log of `up`, which may run beside it.
         log = home.make(home.logs) / f"spark-{config.namespace}-{config.name}.log"
-        run_router(stack, home, prepare(home, report), config, report, log, None, choice)
+        run_router(stack, home, prepare(home, report), config, report, log, None, choice, chosen)
 
 
 @click.command(short_help="Run the Tree Optimizer against a Kafka cluster.")
@@ -287,6 +300,7 @@ def run_router(
     log: Path,
     kafka: EmbeddedKafka | None,
     choice: SparkChoice,
+    chosen: Chosen,
     trees: "OptimizerConfig | None" = None,
 ) -> None:
     """Run the router job in this process until it is told to stop, or its own Kafka has ended.
@@ -296,8 +310,9 @@ def run_router(
     from branchline.ops import job
     from branchline.streaming.job import RouterJob
 
+    methods = agreed_methods(config.cluster, Topics(config.namespace), config.name, chosen, report)
     place = config.checkpoint or job.default_checkpoint(home, config.cluster, config.namespace, config.name)
-    config = replace(config, checkpoint=place)
+    config = replace(config, checkpoint=place, methods=methods)
     spark = job.start_spark(stack, jars, report, choice, place, log, config.cluster)
     with (
         stopped_by_signals() as stop,

@@ -82,6 +82,22 @@ CHECKPOINT = Setting(
 PARTS = Setting(
     "--parts", "BRANCHLINE_PARTS", "Parts of the Routing Tree, the same for routers and optimizer.", "1"
 )
+FORWARDING = Setting(
+    "--forwarding",
+    "BRANCHLINE_FORWARDING",
+    "How a broker finds who wants an event: prefix, rematch, ... Default: the namespace's, at first prefix.",
+)
+MATCHING = Setting(
+    "--matching",
+    "BRANCHLINE_MATCHING",
+    "How content is matched where it has to be: tree, table, ... Default: the namespace's, at first tree.",
+)
+OPTIMISE = Setting(
+    "--optimise",
+    "BRANCHLINE_OPTIMISE",
+    "What keeps tables small: covering, ...; several with commas, or none. Default: the namespace's, at "
+    "first none.",
+)
 THRESHOLD = Setting(
     "--threshold", "BRANCHLINE_THRESHOLD", "How far, 0 to 1, the tree may be from what was told of it.", "0.3"
 )
@@ -120,6 +136,9 @@ SETTINGS = (
     DELIVERY,
     CHECKPOINT,
     PARTS,
+    FORWARDING,
+    MATCHING,
+    OPTIMISE,
     THRESHOLD,
     LIMIT,
     SNAPSHOT_EVERY,

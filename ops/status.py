@@ -13,6 +13,7 @@ import click
 from branchline.kafka.admin import list_topics
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.listing import Known, last_stats, offsets, read_filters
+from branchline.kafka.methods import methods_fields, namespace_methods
 from branchline.kafka.topics import (
     BROKER,
     CONTROL,
@@ -27,6 +28,7 @@ from branchline.kafka.topics import (
 from branchline.ops.output import emit
 from branchline.ops.settings import cluster_options, find_cluster, json_option, make_topics
 from branchline.ops.status_text import describe
+from branchline.routing.methods.naming import Methods
 from branchline.routing.overlay.topology import Topology
 
 SILENT_AFTER_S = 20.0
@@ -41,7 +43,7 @@ EXIT_NOT_RUNNING = 1
 
 TOLD = (
     *("from", "to", "topology", "topologies", "joining", "waiting", "subscriptions", "pending", "delivery"),
-    *("tree", "parts", "rates", "backlog", "counts", "batches", "batch_ms", "restarts", "error"),
+    *("methods", "tree", "parts", "rates", "backlog", "counts", "batches", "batch_ms", "restarts", "error"),
 )
 """What a job's statistics are passed on of as they are; None for what it has not told."""
 
@@ -103,11 +105,17 @@ def gather(cluster: Cluster, topics: Topics, now_s: float) -> dict[str, Any]:
     ends = offsets(cluster, partitions)
     stats = last_stats(cluster, topics) if topics.stats in partitions else {}
     known = read_filters(cluster, topics) if topics.filters in partitions else Known([])
-    return {"bootstrap": cluster.bootstrap} | assemble(topics, ends, stats, known, now_s)
+    methods = namespace_methods(cluster, topics) if topics.positions in partitions else None
+    return {"bootstrap": cluster.bootstrap} | assemble(topics, ends, stats, known, now_s, methods)
 
 
 def assemble(
-    topics: Topics, ends: Ends, stats: Mapping[str, dict[str, Any]], known: Known, now_s: float
+    topics: Topics,
+    ends: Ends,
+    stats: Mapping[str, dict[str, Any]],
+    known: Known,
+    now_s: float,
+    methods: Methods | None = None,
 ) -> dict[str, Any]:
     """What was read, put together."""
     jobs = [_job(key, said, ends, now_s) for key, said in sorted(stats.items(), key=_routers_first)]
@@ -119,6 +127,7 @@ def assemble(
     ]
     return {
         "namespace": topics.namespace,
+        "methods": None if methods is None else methods_fields(methods),
         "jobs": jobs,
         "topology": None if known.topology is None else known.topology.number,
         "brokers": _brokers(jobs, known.topology),

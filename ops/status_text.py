@@ -3,7 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
+from branchline.kafka.methods import methods_from_fields
 from branchline.ops.output import table
+from branchline.routing.methods.choosing import spelled
+from branchline.routing.methods.counts import COUNTS
 
 
 def describe(found: dict[str, Any]) -> str:
@@ -12,7 +15,7 @@ def describe(found: dict[str, Any]) -> str:
     if not found["jobs"]:
         lines.append("no router has ever run here; start one with `branchline up` or `branchline router`")
     for job in found["jobs"]:
-        lines += _job(job)
+        lines += _job(job, found["methods"])
     lines += _brokers(found)
     lines += _table(
         ("LINK", "COST", "WAITING"),
@@ -40,7 +43,7 @@ def describe(found: dict[str, Any]) -> str:
     return "\n".join((*lines, *_pending(found["pending"])))
 
 
-def _job(job: dict[str, Any]) -> Iterator[str]:
+def _job(job: dict[str, Any], methods: dict[str, Any] | None) -> Iterator[str]:
     counts = job["counts"] or {}
     batches = (
         f", {job['batches']:,} batches, the last in {job['batch_ms'] or 0:,} ms"
@@ -53,7 +56,7 @@ def _job(job: dict[str, Any]) -> Iterator[str]:
     )
     match job["job"]:
         case "router":
-            yield from _router(job, counts)
+            yield from _router(job, counts, methods)
         case "bridge":
             yield (
                 f"  since it started: {counts.get('records', 0):,} records carried "
@@ -70,7 +73,7 @@ def _job(job: dict[str, Any]) -> Iterator[str]:
         yield f"  last error: {job['error']}"
 
 
-def _router(job: dict[str, Any], counts: dict[str, int]) -> Iterator[str]:
+def _router(job: dict[str, Any], counts: dict[str, int], methods: dict[str, Any] | None) -> Iterator[str]:
     if job["topology"]:
         yield f"  its brokers have topology {job['topology']}"
     if job["delivery"]:
@@ -78,6 +81,7 @@ def _router(job: dict[str, Any], counts: dict[str, int]) -> Iterator[str]:
             f"; {skipped:,} batches of a shard stood already" if (skipped := counts.get("skipped")) else ""
         )
         yield f"  it delivers {job['delivery'].replace('-', ' ')}{again}"
+    yield from _methods(job, methods)
     if job["backlog"]:
         yield (
             f"  works off what was there when it started: {job['backlog']['handled']:,} of "
@@ -101,8 +105,25 @@ def _router(job: dict[str, Any], counts: dict[str, int]) -> Iterator[str]:
         f"{counts.get('older_walks', 0):,} walks in older versions of the tree; "
         f"{counts.get('slow', 0):,} of {counts.get('scanned', 0):,} scanned events decoded one by one"
     )
+    own = [f"{name} {counts[name]:,}" for name in COUNTS if name in counts]
+    if own:
+        yield f"  counts of its methods: {', '.join(own)}"
     for part in job["tree"] or ():
         yield _part(part)
+
+
+def _methods(job: dict[str, Any], methods: dict[str, Any] | None) -> Iterator[str]:
+    """What it uses, and what to do if that is not what the namespace uses."""
+    used = methods_from_fields(job["methods"])
+    if used is None:
+        return
+    stands = methods_from_fields(methods)
+    differs = (
+        f"; the namespace's are {spelled(stands)}: start it anew, without a choice of its own"
+        if stands is not None and stands != used
+        else ""
+    )
+    yield f"  methods: {spelled(used)}{differs}"
 
 
 def _part(part: dict[str, Any]) -> str:

@@ -12,8 +12,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from branchline.kafka.errors import BranchlineError, CheckpointDiffers, JobFenced, OffsetsGone
 from branchline.kafka.messages import encode_tick
+from branchline.kafka.methods import methods_fields
 from branchline.kafka.rebuilding import bounds_of, encode_positions
 from branchline.kafka.trees import ask_snapshot, write_tick
+from branchline.routing.methods.choosing import spelled
 from branchline.streaming import once
 from branchline.streaming.backlog import Backlog
 from branchline.streaming.checkpoint import layout_differs
@@ -81,7 +83,8 @@ class RouterJob(SupervisedJob):
         brokers = self._config.brokers
         named = f"broker{'s' if len(brokers) > 1 else ''} {', '.join(brokers)}"
         config = self._config
-        return f"namespace {config.namespace}, {named}, {config.shards} shards, {config.delivery}"
+        methods = spelled(config.methods)
+        return f"namespace {config.namespace}, {named}, {config.shards} shards, {config.delivery}, {methods}"
 
     def _observe(self, batch: int, shards: list[dict[str, Any]]) -> None:
         self._batches += 1
@@ -112,6 +115,7 @@ class RouterJob(SupervisedJob):
             "cluster": self._config.cluster_name,
             "brokers": list(self._config.brokers),
             "delivery": self._config.delivery,
+            "methods": methods_fields(self._config.methods),
             **self._known,
             **self._overlay,
             "rates": self._rates.over(time.monotonic(), self._counts),

@@ -19,7 +19,7 @@ from branchline.kafka.errors import CheckpointDiffers, ConfigError
 from branchline.kafka.proposing import record_first
 from branchline.kafka.topics import TopicKind, Topics, check_name
 from branchline.routing.limits import SUBSCRIPTIONS_PER_SUBSCRIBER
-from branchline.routing.methods.naming import Methods
+from branchline.routing.methods.naming import Methods, misfit
 from branchline.routing.overlay.topology import Topology, fault
 from branchline.routing.shard import Job
 from branchline.streaming import checkpoint, state
@@ -73,6 +73,9 @@ class RouterConfig:
     """How many a subscriber may have."""
     out: OutTopics = field(default_factory=OutTopics)
     delivery: Delivery = Delivery.AT_LEAST_ONCE
+    methods: Methods = field(default_factory=Methods)
+    """How events are forwarded and matched; the state does not hang on it, so a later start may have others.
+    Its parts are those above."""
 
     def __post_init__(self) -> None:
         for broker in self.brokers:
@@ -90,6 +93,9 @@ class RouterConfig:
         ):
             if not 1 <= value <= most:
                 raise ConfigError(f"{name} is {value}", hint=f"use 1 to {most:,}")
+        wrong = misfit(self.methods)
+        if wrong is not None:
+            raise ConfigError(wrong, hint="choose methods that fit together: docs/methods.md")
         self._check_topology()
 
     def _check_topology(self) -> None:
@@ -152,7 +158,7 @@ def start_router(
         config.brokers,
         made.topology,
         config.cluster_name,
-        Methods(parts=config.parts),
+        replace(config.methods, parts=config.parts),
         max_subscriptions=config.max_subscriptions,
         remove_after_ms=config.out.remove_after_ms,
     )

@@ -5,10 +5,10 @@ takes a number is there twice, with and without one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import combinations, product
+from itertools import combinations, cycle, product, zip_longest
 from typing import Any
 
-from branchline.routing.methods.naming import FORWARDING, MATCHING, Methods, misfit
+from branchline.routing.methods.naming import FORWARDING, MATCHING, OPTIMISATIONS, Methods, misfit
 
 NUMBER = 2
 """Behind the names that take one: small, so that limits are met."""
@@ -43,3 +43,26 @@ def pairwise_rows(*choices: Sequence[Any]) -> list[tuple[Any, ...]]:
         missing -= pairs(best)
         chosen.append(best)
     return chosen
+
+
+def _fitting(rows: Iterable[tuple[str, str, str | None]]) -> list[Methods]:
+    made = (Methods(one, other, optimise=() if third is None else (third,)) for one, other, third in rows)
+    return [methods for methods in made if misfit(methods) is None]
+
+
+def every_name_once() -> list[Methods]:
+    """Few methods that fit together, among which every name is."""
+    rows: list[tuple[str, str, str | None]] = [
+        ("rematch", matching, optimise)
+        for matching, optimise in zip(cycle(MATCHING), OPTIMISATIONS, strict=False)
+    ]
+    seen = {name for row in rows for name in row}
+    others = [name for name in FORWARDING if name not in seen and misfit(Methods(name, "table")) is None]
+    left = [name for name in MATCHING if name not in seen]
+    rows += [(one or "rematch", other or "table", None) for one, other in zip_longest(others, left)]
+    return [Methods(), *_fitting(rows)]
+
+
+def every_pair() -> list[Methods]:
+    """Few methods, among which any two names that fit together are."""
+    return _fitting(pairwise_rows(list(FORWARDING), list(MATCHING), [None, *OPTIMISATIONS]))

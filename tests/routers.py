@@ -22,6 +22,7 @@ from branchline.ops.chaos.reading import ends as ends
 from branchline.ops.chaos.reading import read_all as read_all
 from branchline.routing.control import Operation, Request, Status
 from branchline.routing.limits import SUBSCRIPTIONS_PER_SUBSCRIBER
+from branchline.routing.methods.naming import Methods
 from branchline.routing.overlay.topology import Topology
 from branchline.streaming.out_topics import OutTopics
 from branchline.streaming.router import Delivery, RouterConfig, start_router
@@ -44,6 +45,7 @@ class Site:
     out: OutTopics = field(default_factory=OutTopics)
     cluster_name: str = "main"
     delivery: Delivery = Delivery.AT_LEAST_ONCE
+    methods: Methods = field(default_factory=Methods)
     query: StreamingQuery | None = None
     counts: list[dict[str, Any]] = field(default_factory=list)
     """What every shard counted in every batch."""
@@ -66,6 +68,7 @@ class Site:
             out=self.out,
             cluster_name=self.cluster_name,
             delivery=self.delivery,
+            methods=self.methods,
         )
 
     def start(self) -> None:

@@ -19,6 +19,10 @@ Ours is the same trie in a flat form, which takes O(l + log N + results):
 
 A substring is met once however often the text has it: one that was met already has had all its ends met.
 
+A filter may be some thousand characters long, and a node takes far more bytes than a character. So prefixes
+and suffixes that are longer than `PART_MAX` are kept as the intervals that they are, and such substrings are
+asked one by one.
+
 Cost of making it: O(characters of prefixes, suffixes and substrings). Never changed after it was made.
 """
 
@@ -31,14 +35,16 @@ from branchline.routing.intervals import Interval, is_point
 _ROOT, _NOWHERE = 0, -1
 _CHARACTER_BITS = 21
 """Of a code point: a step's key is the node, and behind it the character."""
+PART_MAX = 64
+"""Characters of a part of a text that has nodes in the trie."""
 
 
 def prefix_of(interval: Interval) -> str | None:
-    """The prefix whose texts the interval holds, None if it is no such interval."""
+    """The prefix, if it is not too long, whose texts the interval holds; None if it is no such interval."""
     if is_point(interval):
         return None
     prefix = common_prefix(interval)
-    return prefix if prefix and prefix_range(prefix) == interval else None
+    return prefix if 0 < len(prefix) <= PART_MAX and prefix_range(prefix) == interval else None
 
 
 class TextIndex:
@@ -67,18 +73,23 @@ class TextIndex:
         self._whole = RangeIndex(whole)
         for suffix, number in suffixes.items():
             self._suffixes[self._node(suffix)] = number
+        self._long: list[tuple[str, int]] = []
         for word, number in words.items():
-            self._words[self._node(word)] = number
+            if len(word) <= PART_MAX:
+                self._words[self._node(word)] = number
+            else:
+                self._long.append((word, number))
         self._longest_suffix = max(map(len, suffixes), default=0)
         self._falls: list[int] = []
         self._reports: list[int] = []
         """For each node itself if a substring ends there, else the next along the falls where one does."""
-        if suffixes or words:
+        if self._suffixes or self._words:
             self._find_falls()
 
     def satisfied(self, text: str) -> list[int]:
         """The numbers of the constraints that the text satisfies, each once."""
         found = self._whole.satisfied(text)
+        found += [number for word, number in self._long if word in text]
         if self._prefixes:
             self._begin(text, found)
         if self._words:
@@ -160,7 +171,7 @@ class TextIndex:
                 self._reports[node] = self._reports[falls[node]]
 
     def describe(self) -> str:
-        parts = len(self._prefixes), len(self._suffixes), len(self._words)
+        parts = len(self._prefixes), len(self._suffixes), len(self._words) + len(self._long)
         return "trie of {} nodes with {} prefixes, {} suffixes, {} substrings; whole texts: {}".format(
             len(self._above), *parts, self._whole.describe()
         )

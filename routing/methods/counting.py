@@ -71,10 +71,11 @@ class CountingMatching:
             table.find(event, wanted, self._stands, found)
             if wanted is not None and wanted.enough(found):
                 break
-        for owner, filter_ in self._fresh:
-            is_open = owner not in found.certain and (wanted is None or owner in wanted)
-            if is_open and event.may_match((filter_,)):
-                found.certain.add(owner)
+        else:
+            for owner, filter_ in self._fresh:
+                is_open = owner not in found.certain and (wanted is None or owner in wanted)
+                if is_open and event.may_match((filter_,)):
+                    found.certain.add(owner)
         if event.met_array:
             found.certain, found.doubtful = set(), found.certain
         return found

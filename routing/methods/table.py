@@ -36,6 +36,7 @@ class TableMatching:
                 found.certain.update(each for each in owners if wanted is None or each in wanted)
         if event.met_array:
             found.certain, found.doubtful = set(), found.certain
+        found.counts["filters_asked"] = len(self._owners)
         return found
 
 

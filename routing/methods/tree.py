@@ -19,7 +19,9 @@ class TreeMatching(PrefixForwarding):
         """None: it is the tree that is asked, also for many."""
 
     def match(self, event: Event, wanted: Wanted | None = None) -> Found:
-        return self.find(self.enter(event), event, wanted)
+        found = self.find(self.enter(event), event, wanted)
+        found.counts["tree_walks"] = 1
+        return found
 
 
 def make(number: int | None, trees: Trees) -> Matching:

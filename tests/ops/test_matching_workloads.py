@@ -1,15 +1,21 @@
 """What matchers are measured with is what it says it is."""
 
 import json
-from itertools import islice
+from itertools import islice, pairwise
 from random import Random
 
+import numpy as np
 import pytest
 
+from branchline.ops.cw_flat import cw_parts
+from branchline.ops.cw_workload import cw_filters
 from branchline.ops.matching_workloads import MATCHING, Shape, draw_events, draw_filters
 from branchline.ops.spelled_filters import SPELLINGS, Spelled
 from branchline.ops.sql_texts import sql_text
 from branchline.routing.codes import Rejection
+from branchline.routing.compiled.bounds import ranked
+from branchline.routing.compiled.gathering import gathered
+from branchline.routing.compiled.paths import Paths
 from branchline.routing.compiling import compile_filter
 from branchline.routing.event import Event
 from branchline.routing.filters import conjoin
@@ -61,3 +67,16 @@ def test_texts_of_all_spellings_differ() -> None:
     for spelling in SPELLINGS:
         texts = list(islice(Spelled(2).texts(spelling, Random(1)), 200))
         assert len(set(texts)) == 200
+
+
+def test_flat_filters_are_the_same_as_those_that_are_objects() -> None:
+    """Each filter has the same constraints, in ranks of the same values; also a part of a block."""
+    objects = ranked(gathered(cw_filters("1 filters", 1_300)), Paths())
+    flat = ranked(cw_parts("1 filters", 1_300), Paths())
+    assert objects.bounds.kins == flat.bounds.kins
+    assert objects.first.tolist() == flat.first.tolist()
+    for name in ("value_first", "near", "blob", "at", "label"):
+        assert objects.bounds.arrays[name].tobytes() == flat.bounds.arrays[name].tobytes()
+    columns = [np.stack([each.slot, each.low, each.high], axis=1).tolist() for each in (objects, flat)]
+    for start, end in pairwise(objects.first.tolist()):
+        assert sorted(columns[0][start:end]) == sorted(columns[1][start:end])

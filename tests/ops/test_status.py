@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from branchline.kafka.listing import Known
+from branchline.kafka.methods import methods_fields
 from branchline.kafka.topics import Topics
 from branchline.ops.status import SILENT_AFTER_S, assemble
 from branchline.ops.status_text import describe
 from branchline.routing.control import Identity, Number, Subscribed
+from branchline.routing.methods.naming import Methods
 from branchline.routing.overlay.topology import founded, link
 
 TOPICS = Topics("branchline")
@@ -93,8 +95,23 @@ STATS = {"optimizer/branchline": OPTIMIZER, "router/a": ROUTER, "bridge/main-far
 KNOWN = Known([Subscribed(Identity("a", "alice", "one"), Number(1, 1), "sql", "TRUE")], LINE)
 
 
-def found(stats: dict[str, Any] = STATS, known: Known = KNOWN) -> dict[str, Any]:
-    return {"bootstrap": "localhost:9092"} | assemble(TOPICS, ENDS, stats, known, NOW_S)
+def found(
+    stats: dict[str, Any] = STATS, known: Known = KNOWN, methods: Methods | None = None
+) -> dict[str, Any]:
+    return {"bootstrap": "localhost:9092"} | assemble(TOPICS, ENDS, stats, known, NOW_S, methods)
+
+
+def test_methods_are_told_and_whoever_does_not_use_the_namespaces() -> None:
+    """Those of the namespace and of each router; one that has others is told to be started anew."""
+    rematch = Methods("rematch", "table")
+    job = {**ROUTER, "methods": methods_fields(rematch), "counts": {"keys_used": 1_234, "filters_hidden": 0}}
+    told = found({"router/a": job}, methods=rematch)
+    assert told["methods"] == told["jobs"][0]["methods"] == methods_fields(rematch)
+    assert "  methods: rematch+table\n" in describe(told)
+    assert "  counts of its methods: keys_used 1,234, filters_hidden 0\n" in describe(told)
+    lags = describe(found({"router/a": job}, methods=Methods()))
+    assert "  methods: rematch+table; the namespace's are prefix: start it anew" in lags
+    assert found()["methods"] is None and "methods:" not in describe(found())
 
 
 def test_lag_is_by_topic_and_of_its_reader() -> None:

@@ -35,7 +35,7 @@ def test_it_finds_what_asking_every_filter_finds(sizes: None, data: st.DataObjec
     """After any additions and removals, of any covers, for any of the owners; in doubt only with arrays."""
     made, table = CountingMatching(data.draw(st.sampled_from((0, 1, 10)))), TableMatching()
     standing: list[Interest] = []
-    for _ in range(data.draw(st.integers(1, 12))):
+    for _ in range(data.draw(st.integers(6, 20))):
         if standing and data.draw(st.integers(0, 3)) == 0:
             gone = standing.pop(data.draw(st.integers(0, len(standing) - 1)))
             made.remove(gone)

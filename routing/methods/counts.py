@@ -1,0 +1,33 @@
+"""What methods count, by names of their own, beside what is counted whatever the method.
+
+A method puts its counts into `Found.counts`; a job adds them up and tells them on `stats`. A name that is not
+here is told to nobody.
+"""
+
+from collections.abc import Mapping
+
+COUNTS: Mapping[str, tuple[str, str]] = {
+    "keys_sent": ("reuse", "keys of subscriptions that travel with copies"),
+    "keys_used": ("reuse", "keys that led to somebody"),
+    "keys_unknown": ("reuse", "keys of subscriptions that the broker does not know"),
+    "lists_complete": ("reuse", "copies that were led by keys alone, without looking at their content"),
+    "tree_walks": ("tree", "events that were matched against the Routing Tree, at whichever broker"),
+    "filters_asked": ("table", "filters that an event was tried on"),
+    "interfaces_excluded": ("counting", "neighbours and subscriptions that were ruled out beforehand"),
+    "constraints_counted": ("counting", "satisfied constraints that were counted for a filter"),
+    "interfaces_early": ("counting", "neighbours and subscriptions found before all was counted"),
+    "access_hits": ("access", "owners that the index has found"),
+    "access_unindexed": (
+        "access",
+        "events with too many choices for the index: every filter was asked",
+    ),
+    "kd_visited": ("kd", "nodes of k-d trees that were visited"),
+    "kd_checked": ("kd", "filters whose other constraints were verified"),
+    "kd_waiting": ("kd", "filters that are in no tree yet, and were asked one by one"),
+    "kd_beside": ("kd", "filters without a range of numbers, asked one by one"),
+    "filters_hidden": ("covering", "filters left out because another one covers them, at each match"),
+    "filters_merged": ("merging", "filters fewer because some together are one, at each match"),
+    "filters_merged_imperfectly": ("imperfect", "filters fewer because some are nearly one, at each match"),
+    "predicates_replaced": ("replace", "predicates that a wider one stands for, at each match"),
+}
+"""Names, each with the method that counts it and what it counts."""
