@@ -11,7 +11,6 @@ filter is asked.
 
 import gc
 import time
-import tracemalloc
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
@@ -25,6 +24,7 @@ from branchline.kafka.errors import ConfigError, JobFailed
 from branchline.ops.bench_facts import facts, facts_text, warning
 from branchline.ops.matching_workloads import MATCHING as WORKLOADS
 from branchline.ops.matching_workloads import Shape, draw_filters
+from branchline.ops.memory import allocated_bytes
 from branchline.ops.output import emit, say, table
 from branchline.ops.settings import json_option
 from branchline.ops.sql_texts import sql_text
@@ -182,7 +182,7 @@ def _measure(
     return {
         "constraints": constraints,
         "build_us_per_constraint": round(build_s * 1e6 / constraints, 2),
-        "bytes_per_constraint": round(_bytes(name, interests) / constraints, 1),
+        "bytes_per_constraint": round(allocated_bytes(lambda: _built(name, interests)) / constraints, 1),
         "us_per_event": round(median(passes) * 1e6 / len(events), 1),
         "found_per_event": round(sum(len(each) for _, each in finds) / len(events), 2),
         "doubtful_per_event": round(sum(len(each - sure) for sure, each in finds) / len(events), 2),
@@ -196,18 +196,6 @@ def _pass_s(matching: Matching, events: Events) -> float:
     for event in looked_at:
         matching.match(event)
     return time.process_time() - started
-
-
-def _bytes(name: str, interests: Sequence[Interest]) -> int:
-    """What a matching allocates, compiled code apart."""
-    gc.collect()
-    tracemalloc.start()
-    try:
-        matching = _built(name, interests)
-        gc.collect()
-        return tracemalloc.get_traced_memory()[0] if matching else 0
-    finally:
-        tracemalloc.stop()
 
 
 def _grown(rows: list[dict[str, Any]]) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from branchline.ops.simulation.counting import KIND as COUNTING
 from branchline.ops.simulation.faults import KIND as FAULTS
 from branchline.ops.simulation.growth import KIND as GROWTH
 from branchline.ops.simulation.heights import KIND as HEIGHTS
@@ -13,5 +14,5 @@ from branchline.ops.simulation.query_sets import KIND as QUERIES
 from branchline.ops.simulation.reuse import KIND as REUSE
 
 KINDS: Mapping[str, Kind[Any]] = {
-    kind.name: kind for kind in (GROWTH, LEVELS, HEIGHTS, QUERIES, NETWORK, REUSE, FAULTS)
+    kind.name: kind for kind in (GROWTH, LEVELS, HEIGHTS, QUERIES, NETWORK, REUSE, FAULTS, COUNTING)
 }

@@ -203,4 +203,5 @@ KIND = Kind(
     columns=COLUMNS,
     shown=("matching_mean", "forwarding", "ms_mean", "slower_percent", "saved_percent"),
     verdict="by every forwarding, each event reached those whose ranges it lies in, and nobody else",
+    timed=True,
 )

@@ -54,7 +54,7 @@ def parts_max(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         unique=True,
     ),
     st.sets(parts.filter(bool), min_size=2, max_size=8),
-    st.sets(parts, min_size=2, max_size=8),
+    st.just(set()) | st.sets(parts, min_size=2, max_size=8),
     st.lists(some_texts, min_size=5, max_size=10),
 )
 def test_all_operators_on_texts(
