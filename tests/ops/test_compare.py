@@ -13,11 +13,13 @@ from waiting import wait_until
 
 from branchline.kafka.admin import ensure_topics
 from branchline.kafka.cluster import Cluster
+from branchline.kafka.errors import EventMissing
 from branchline.kafka.letters import encode_recorded
 from branchline.kafka.topics import Topics
 from branchline.ops.cli import main
 from branchline.ops.compare_loads import NAMES, drawn, read_load, taken
 from branchline.ops.compare_runs import FIGURES, disagreement, simulate
+from branchline.ops.output import exit_code
 from branchline.routing.compiling import Compiled, compile_filter
 from branchline.routing.control import Identity, Number, Subscribed
 from branchline.routing.methods.choosing import spelled
@@ -150,25 +152,23 @@ def test_what_has_entered_is_a_workload(cluster: Cluster, namespace: str) -> Non
     """The events of a topic since then, with the subscriptions that stand; an empty topic is refused."""
     topics = Topics(namespace)
     ensure_topics(cluster, topics.of_brokers(("main",)))
-    where = ("--bootstrap", cluster.bootstrap, "--namespace", namespace)
-    for topic, why in (
-        (topics.entry("main"), "has no events since then"),
-        ("none-such", "there is no topic"),
-    ):
-        result = run("--topic", topic, *where)
-        assert result.exit_code == 4 and why in result.stderr and "hint: " in result.stderr
+    entry = topics.entry("main")
+    with pytest.raises(EventMissing, match="has no events since then") as empty:
+        taken(cluster, topics, entry, 3_600_000, 100)
+    with pytest.raises(EventMissing, match="there is no topic none-such"):
+        taken(cluster, topics, "none-such", 3_600_000, 100)
+    assert "--since" in empty.value.hint and exit_code(empty.value) == 4
     producer = cluster.producer()
     for number in range(5):
-        producer.produce(topics.entry("main"), json.dumps({"x": number}).encode())
+        producer.produce(entry, json.dumps({"x": number}).encode())
     change = Subscribed(Identity("main", "alice", "one"), Number(1, 1), "sql", "x >= 3")
     key, value = encode_recorded(change)
     producer.produce(topics.filters, value, key)
     assert producer.flush(30) == 0
-    load = taken(cluster, topics, topics.entry("main"), 3_600_000, 100)
+    load = taken(cluster, topics, entry, 3_600_000, 100)
     assert sorted(str(each.attributes["x"]) for each in load.events) == list("01234")
-    result = run("--topic", topics.entry("main"), *where, "--json", "--methods", "prefix")
-    assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["results"][0]["deliveries"] == 2
+    assert len(taken(cluster, topics, entry, 3_600_000, 3).events) == 3
+    assert simulate(load, Methods(), 1, lambda _: None).figures["deliveries"] == 2
 
 
 @pytest.mark.kafka
