@@ -1,8 +1,9 @@
 """Where methods are named: a configuration says which, and each is made by the module of that name.
 
 Forwarding: `prefix` follows the result of the one content match, `rematch` matches at every broker. Matching:
-`tree` matches against the Routing Tree, `table` asks every filter. Dissemination: `simple` floods, to all but
-the teller. A name may have a number behind it, as in `counting(10)`, which is the method's own.
+`tree` matches against the Routing Tree, `table` asks every filter, `boolean` evaluates trees of predicates.
+Dissemination: `simple` floods, to all but the teller. A name may have a number behind it, as in
+`counting(10)`, which is the method's own.
 
 A method's module is imported when it is chosen, and has a `make`.
 """
@@ -26,6 +27,7 @@ FORWARDING: Mapping[str, str] = {
 MATCHING: Mapping[str, str] = {
     "tree": "tree",
     "table": "table",
+    "boolean": "boolean",
 }
 
 DISSEMINATION: Mapping[str, Callable[[], Dissemination]] = {"simple": Simple}
