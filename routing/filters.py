@@ -238,6 +238,13 @@ def _known_parts(
             yield word.casefold()
 
 
+def known_texts(filter_: Filter, path: Path, axis: Axis) -> Iterator[str]:
+    """What the attribute's text, or folded text, contains whenever the filter holds."""
+    said = [constraint for constraint in filter_ if constraint.path == path]
+    ranges = {each.axis: each.interval for each in said if isinstance(each, Range)}
+    return _known_parts(axis, ranges, [(each.axis, each.word) for each in said if isinstance(each, Contains)])
+
+
 def covers(one: Filter, other: Filter) -> bool:
     """Whether every event that the other holds for is one that this holds for."""
     return all(any(_says(theirs, mine) for theirs in other if theirs.path == mine.path) for mine in one)

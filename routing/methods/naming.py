@@ -2,8 +2,8 @@
 
 Forwarding: `prefix` follows the result of the one content match, `rematch` matches at every broker. Matching:
 `tree` matches against the Routing Tree, `table` asks every filter, `boolean` evaluates trees of predicates.
-Dissemination: `simple` floods, to all but the teller. A name may have a number behind it, as in
-`counting(10)`, which is the method's own.
+Dissemination: `simple` floods, to all but the teller. Optimisations of what a broker keeps of other homes: see
+`routing/optimise/`. A name may have a number behind it, as in `counting(10)`, which is the method's own.
 
 A method's module is imported when it is chosen, and has a `make`.
 """
@@ -11,12 +11,15 @@ A method's module is imported when it is chosen, and has a `make`.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from branchline.routing.methods.protocols import Dissemination, Forwarding, Matching
 from branchline.routing.methods.simple import Simple
 from branchline.routing.prefix.trees import Trees
 from branchline.routing.prefix.vocabulary import KEPT_VERSIONS
+
+if TYPE_CHECKING:
+    from branchline.routing.optimise.protocols import Optimisation
 
 FORWARDING: Mapping[str, str] = {
     "prefix": "prefix",
@@ -32,6 +35,17 @@ MATCHING: Mapping[str, str] = {
 
 DISSEMINATION: Mapping[str, Callable[[], Dissemination]] = {"simple": Simple}
 
+EVALUATING: frozenset[str] = frozenset({"boolean"})
+"""Names of matchings that evaluate trees of predicates, and not only covers."""
+
+OPTIMISATIONS: Mapping[str, str] = {
+    "covering": "covering",
+}
+"""Names, and the modules of `routing/optimise/` that make them."""
+
+NUMBERED: frozenset[str] = frozenset()
+"""Names that may have a number behind them."""
+
 BATCHES_FROM = 2_000
 """For fewer, asking one by one takes less than to make the arrays. What is delivered is the same."""
 
@@ -43,6 +57,8 @@ class Methods:
     forwarding: str = "prefix"
     matching: str = "tree"
     dissemination: str = "simple"
+    optimise: tuple[str, ...] = ()
+    """What keeps a broker's entries of other homes few, in the order in which it is applied."""
     parts: int = 1
     """Parts of the Routing Tree; as many as the Tree Optimizer has."""
     height: int | None = None
@@ -81,10 +97,55 @@ def unknown(what: str, text: str, known: Iterable[str]) -> str | None:
     return f"{what} = {text!r} is not known; known are {', '.join(known)}"
 
 
+_MISFITS: Sequence[tuple[Callable[[str, str, str], bool], str]] = (
+    (
+        lambda forwarding, matching, _: forwarding == "prefix" and matching != "tree",
+        "prefix forwarding matches against the Routing Tree",
+    ),
+)
+"""Names of a forwarding, a matching and a dissemination that do not go together, and why."""
+
+_UNOPTIMISED: Mapping[str, str] = {
+    "prefix": "prefix forwarding matches content once for all brokers, so none may make a table of its own",
+}
+"""Names of forwardings that no optimisation goes together with, and why."""
+
+
+def misfit(methods: Methods) -> str | None:
+    """Why the methods cannot be used, or not together; None if they can."""
+    kinds = (
+        ("forwarding", methods.forwarding, FORWARDING),
+        ("matching", methods.matching, MATCHING),
+        ("dissemination", methods.dissemination, DISSEMINATION),
+    )
+    for what, text, known in (*kinds, *(("optimise", text, OPTIMISATIONS) for text in methods.optimise)):
+        wrong = unknown(what, text, known)
+        if wrong is not None:
+            return wrong
+        if _chosen(text).number is not None and _chosen(text).name not in NUMBERED:
+            return f"{what} = {text!r}: {_chosen(text).name} takes no number"
+    names = [_chosen(text).name for _, text, _ in kinds]
+    if methods.optimise and names[0] in _UNOPTIMISED:
+        return f"optimise = {', '.join(methods.optimise)}: {_UNOPTIMISED[names[0]]}"
+    return next((why for excluded, why in _MISFITS if excluded(*names)), None)
+
+
 def make_matching(methods: Methods, trees: Trees) -> Matching:
     """A broker's way to match content."""
     chosen = _chosen(methods.matching)
-    return cast(Matching, _module(MATCHING[chosen.name]).make(chosen.number, trees))
+    made = cast(Matching, _module(MATCHING[chosen.name]).make(chosen.number, trees))
+    if not methods.optimise:
+        return made
+    from branchline.routing.methods.optimised import OptimisedMatching
+
+    return OptimisedMatching(made, make_optimisations(methods), trees=chosen.name in EVALUATING)
+
+
+def make_optimisations(methods: Methods) -> "list[Optimisation]":
+    """What keeps entries of other homes few, in the order in which it is applied."""
+    chosen = [_chosen(text) for text in methods.optimise]
+    made = [import_module(f"branchline.routing.optimise.{OPTIMISATIONS[each.name]}") for each in chosen]
+    return [module.make(each.number) for module, each in zip(made, chosen, strict=True)]
 
 
 def make_forwarding(methods: Methods, trees: Trees, stored: Sequence[memoryview] = ()) -> Forwarding:

@@ -21,6 +21,7 @@ from branchline.routing.methods.naming import (
     Named,
     make_forwarding,
     make_matching,
+    misfit,
     named,
     unknown,
 )
@@ -196,3 +197,14 @@ def test_a_name_may_have_a_number() -> None:
     assert unknown("forwarding", "flood", FORWARDING) == (
         "forwarding = 'flood' is not known; known are prefix, rematch"
     )
+
+
+def test_methods_that_do_not_fit_together_are_said_to() -> None:
+    """What is unknown, has a number too many, or goes with other methods only is named; the rest fits."""
+    assert misfit(Methods()) is None
+    assert misfit(Methods("rematch", "table")) is None
+    assert misfit(Methods("flood")) == unknown("forwarding", "flood", FORWARDING)
+    assert misfit(Methods("rematch", "hash")) == unknown("matching", "hash", MATCHING)
+    assert misfit(Methods(dissemination="none")) == unknown("dissemination", "none", DISSEMINATION)
+    assert misfit(Methods("rematch", "table(2)")) == "matching = 'table(2)': table takes no number"
+    assert misfit(Methods("prefix", "table")) == "prefix forwarding matches against the Routing Tree"

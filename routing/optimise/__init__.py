@@ -1,0 +1,1 @@
+"""How a broker keeps what it knows of other homes small: fewer entries that match at least as much."""
