@@ -24,7 +24,7 @@ Cost: linear in the constraints. Recursion is bounded by FILTER_MAX_DEPTH.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 from branchline.routing.compiling import by_axis
 from branchline.routing.covers import Cover
@@ -62,6 +62,12 @@ class OneOf:
 
 
 Node: TypeAlias = Predicate | AllOf | OneOf
+
+
+def is_leaf(node: Node) -> TypeGuard[Predicate]:
+    """Whether it is a predicate."""
+    return isinstance(node, Range | Contains)
+
 
 TRUE = AllOf(())
 FALSE = OneOf(())

@@ -71,6 +71,8 @@ class BooleanMatching:
 def _tree(interest: Interest) -> Node:
     """What is asked of events: of an entry that has no expression of its own, its cover."""
     compiled = interest.compiled
+    if interest.tree is not None:
+        return interest.tree
     if isinstance(compiled.expression, Anything):
         return of_cover(compiled.cover)
     return tree_of(compiled.expression).root

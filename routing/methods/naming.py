@@ -2,8 +2,8 @@
 
 Forwarding: `prefix` follows the result of the one content match, `rematch` matches at every broker. Matching:
 `tree` matches against the Routing Tree, `table` asks every filter, `boolean` evaluates trees of predicates.
-Dissemination: `simple` floods, to all but the teller. Optimisations of what a broker keeps of other homes: see
-`routing/optimise/`. A name may have a number behind it, as in `counting(10)`, which is the method's own.
+Dissemination: `simple` floods, to all but the teller. Optimisations of what a broker keeps of other homes:
+see `routing/optimise/`. A name may have a number behind it, as in `counting(10)`, which is the method's own.
 
 A method's module is imported when it is chosen, and has a `make`.
 """
@@ -40,10 +40,18 @@ EVALUATING: frozenset[str] = frozenset({"boolean"})
 
 OPTIMISATIONS: Mapping[str, str] = {
     "covering": "covering",
+    "prune": "prune",
+    "prune-time": "prune_time",
+    "prune-precision": "prune_precision",
 }
 """Names, and the modules of `routing/optimise/` that make them."""
 
-NUMBERED: frozenset[str] = frozenset()
+UNTOLD: Mapping[str, str] = {
+    "pre-prune": "a filter that is pruned before it is told to others needs a dissemination that tells it so",
+}
+"""Names of optimisations that cannot be used yet, and why."""
+
+NUMBERED: frozenset[str] = frozenset({"prune", "prune-time", "prune-precision"})
 """Names that may have a number behind them."""
 
 BATCHES_FROM = 2_000
@@ -119,6 +127,9 @@ def misfit(methods: Methods) -> str | None:
         ("dissemination", methods.dissemination, DISSEMINATION),
     )
     for what, text, known in (*kinds, *(("optimise", text, OPTIMISATIONS) for text in methods.optimise)):
+        chosen = named(text)
+        if chosen is not None and chosen.name in UNTOLD:
+            return f"{what} = {text!r}: {UNTOLD[chosen.name]}"
         wrong = unknown(what, text, known)
         if wrong is not None:
             return wrong

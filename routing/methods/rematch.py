@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from branchline.routing.event import Event
 from branchline.routing.methods.naming import Methods, make_matching
-from branchline.routing.methods.protocols import Forwarding, Interest, Matching
+from branchline.routing.methods.optimised import OptimisedMatching
+from branchline.routing.methods.protocols import Forwarding, Interest, Learner, Matching
 from branchline.routing.prefix.forwarding import Found, Wanted
 from branchline.routing.prefix.trees import UNMATCHED, Prefix, Trees
 
@@ -23,6 +24,9 @@ class Rematch:
 
     def remove(self, interest: Interest) -> None:
         self._matching.remove(interest)
+
+    def learner(self) -> Learner | None:
+        return self._matching if isinstance(self._matching, OptimisedMatching) else None
 
     def enter(self, event: Event) -> Prefix:
         return UNMATCHED

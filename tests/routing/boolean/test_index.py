@@ -76,7 +76,7 @@ class Churn(RuleBasedStateMachine):
 
 
 TestChurn = Churn.TestCase
-TestChurn.settings = settings(max_examples=40, stateful_step_count=15, deadline=None)
+TestChurn.settings = settings(max_examples=20, stateful_step_count=15, deadline=None)
 
 
 @given(st.lists(trees, min_size=1, max_size=30, unique=True), st.lists(our.events(), min_size=1, max_size=4))

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import strategies as our
+from boolean_trees import nodes, predicate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,30 +26,12 @@ from branchline.routing.boolean.trees import (
 )
 from branchline.routing.codes import Rejection
 from branchline.routing.compiling import Compiled, compile_expression, compile_filter
-from branchline.routing.dimensions import Axis
 from branchline.routing.evaluate import evaluate
 from branchline.routing.event import Event
 from branchline.routing.expression import Expression
-from branchline.routing.filters import Range
-from branchline.routing.intervals import point
 from branchline.routing.values import JsonValue
 
-often = settings(max_examples=300)
-
-
-def predicate(number: int) -> Predicate:
-    return Range(("x",), Axis.NUMBER, point(number))
-
-
-predicates = st.integers(0, 5).map(predicate)
-
-
-def nodes(depth: int = 3) -> st.SearchStrategy[Node]:
-    made: st.SearchStrategy[Node] = predicates
-    for _ in range(depth):
-        several = st.lists(made, min_size=1, max_size=3)
-        made = made | several.map(conjunction) | several.map(disjunction)
-    return made
+often = settings(max_examples=200)
 
 
 def inner(node: Node) -> Iterator[AllOf | OneOf]:
