@@ -2,7 +2,8 @@
 
 A simulation is a file (`simulation.py`), which names its kind. A *case* is one seed with one choice of the
 swept values; it is run by itself, in whichever process, and everything it needs is in the spec and the case.
-So a kind keeps no state, reads no clock and draws only from `Random`s that it makes of the case's seed.
+So a kind keeps no state, reads no clock and draws only from `Random`s that it makes of the case's seed. Only
+kinds that are *timed* read the clock of CPU time: their times, and nothing else, differ from run to run.
 
 `read`, `sweep` and `run` are functions of a module, since cases travel to other processes by their names.
 """
@@ -66,6 +67,8 @@ class Kind(Generic[Spec]):
     """The columns of which the last row of each case is printed."""
     verdict: str = ""
     """What is known if no case has failed; empty for kinds that only measure."""
+    timed: bool = False
+    """Whether rows have times. Then cases are run one after the other, so that none slows another."""
 
     @property
     def table(self) -> tuple[Column, ...]:

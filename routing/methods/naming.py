@@ -1,7 +1,8 @@
 """Where methods are named: a configuration says which, and each is made by the module of that name.
 
 Forwarding: `prefix` follows the result of the one content match, `rematch` matches at every broker. Matching:
-`tree` matches against the Routing Tree, `table` asks every filter, `access` an index of access predicates.
+`tree` matches against the Routing Tree, `table` asks every filter, `access` an index of access predicates,
+`boolean` evaluates trees of predicates.
 Dissemination: `simple` floods, to all but the teller. Optimisations of what a broker keeps of other homes:
 see `routing/optimise/`. A name may have a number behind it, as in `counting(10)`, which is the method's own.
 
@@ -31,11 +32,12 @@ MATCHING: Mapping[str, str] = {
     "tree": "tree",
     "table": "table",
     "access": "access",
+    "boolean": "boolean",
 }
 
 DISSEMINATION: Mapping[str, Callable[[], Dissemination]] = {"simple": Simple}
 
-EVALUATING: frozenset[str] = frozenset()
+EVALUATING: frozenset[str] = frozenset({"boolean"})
 """Names of matchings that evaluate trees of predicates, and not only covers."""
 
 OPTIMISATIONS: Mapping[str, str] = {
@@ -43,10 +45,18 @@ OPTIMISATIONS: Mapping[str, str] = {
     "merging": "merging",
     "imperfect": "imperfect",
     "replace": "replace",
+    "prune": "prune",
+    "prune-time": "prune_time",
+    "prune-precision": "prune_precision",
 }
 """Names, and the modules of `routing/optimise/` that make them."""
 
-NUMBERED: frozenset[str] = frozenset({"imperfect", "replace"})
+UNTOLD: Mapping[str, str] = {
+    "pre-prune": "a filter that is pruned before it is told to others needs a dissemination that tells it so",
+}
+"""Names of optimisations that cannot be used yet, and why."""
+
+NUMBERED: frozenset[str] = frozenset({"imperfect", "replace", "prune", "prune-time", "prune-precision"})
 """Names that may have a number behind them."""
 
 BATCHES_FROM = 2_000
@@ -122,6 +132,9 @@ def misfit(methods: Methods) -> str | None:
         ("dissemination", methods.dissemination, DISSEMINATION),
     )
     for what, text, known in (*kinds, *(("optimise", text, OPTIMISATIONS) for text in methods.optimise)):
+        chosen = named(text)
+        if chosen is not None and chosen.name in UNTOLD:
+            return f"{what} = {text!r}: {UNTOLD[chosen.name]}"
         wrong = unknown(what, text, known)
         if wrong is not None:
             return wrong
