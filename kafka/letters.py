@@ -5,6 +5,7 @@ A letter is a record on `link.<broker>` of the broker that it is for; who sent i
 under the key `topology`. The router keeps its facts in the same forms. Reading is strict, as for requests.
 """
 
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -21,6 +22,7 @@ from branchline.kafka.fields import (
     items,
     name,
     read_object,
+    text,
     unfit,
 )
 from branchline.kafka.messages import (
@@ -35,6 +37,7 @@ from branchline.kafka.messages import (
 from branchline.kafka.topologies import TOPOLOGY_FIELDS, topology_fields, topology_from_fields
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Change, Forgotten, Identity
+from branchline.routing.optimise.learned import Learned, readable
 from branchline.routing.overlay.letters import Body, Complete, Expire, Letter, Report
 from branchline.routing.overlay.topology import Topology
 
@@ -51,6 +54,7 @@ _FIELDS = {
     "report": {"home", "reporter", "topology", "has"},
     "topology": TOPOLOGY_FIELDS,
     "complete": set[str](),
+    "learned": {"number", "events", "entries", "counted"},
     "expire": {"home", "subscriber", "id", "number", "until_ms"},
 }
 
@@ -73,6 +77,9 @@ def told_fields(told: Told) -> dict[str, Any]:
             return state | topology_fields(told)
         case Complete():
             return state
+        case Learned():
+            counted_ = {"events": told.events, "entries": told.entries}
+            return {**state, "number": told.number, **counted_, "counted": b64encode(told.counted).decode()}
         case Expire():
             until = {"number": list(told.number), "until_ms": told.until_ms}
             return {**state, **told.identity._asdict(), **until}
@@ -98,9 +105,20 @@ def told_from_fields(fields: Mapping[str, Any]) -> Told:
             return topology_from_fields(fields)
         case "complete":
             return Complete()
+        case "learned":
+            counts = readable(b64decode(text(fields["counted"]), validate=True))
+            return Learned(
+                counted(fields["number"]), _some(fields["events"]), counted(fields["entries"]), counts
+            )
         case _:
             identity = Identity(*(name(fields[part]) for part in Identity._fields))
             return Expire(identity, number_from(fields["number"]), counted(fields["until_ms"]))
+
+
+def _some(value: Any) -> int:
+    if counted(value) == 0:
+        raise ValueError("nothing is learned from no events")
+    return counted(value)
 
 
 def _had(home: str, value: Any) -> tuple[Identity, Any]:

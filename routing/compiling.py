@@ -164,7 +164,7 @@ class _Walk:
             case Anything():
                 return Region(ALL if want in POSITIVE else NOTHING)
             case In(_, values) if len({axis_of(value) for value in values}) > 1:
-                return self.region(_by_axis(part), want)
+                return self.region(by_axis(part), want)
             case constraint:
                 return self._constraint(constraint, want)
 
@@ -215,7 +215,7 @@ class _Walk:
         return len(speaking) == 1 and not has_and(speaking[0])
 
 
-def _by_axis(part: In) -> Or:
+def by_axis(part: In) -> Or:
     """A list of several types as one list for each: what compares with one type is unknown to the others."""
     lists: dict[object, list[object]] = {}
     for value in part.values:

@@ -386,7 +386,20 @@ class Shard:
         for listed in (outputs.refused, outputs.undecided):
             # As the events came, what was held first; of one event, as it was found.
             listed.sort(key=lambda each: (each.event < batch, each.event))
-        return [(name, fact) for name, broker in self.brokers.items() for fact in broker.said().facts]
+        if self._leads and events.at:
+            self._observe(events)
+        facts: list[tuple[str, Fact]] = []
+        for name, broker in self.brokers.items():
+            said = broker.said()
+            facts += [(name, fact) for fact in said.facts]
+            outputs.letters += said.letters
+        return facts
+
+    def _observe(self, events: EventBatch) -> None:
+        """Let brokers learn from the events that came by; asked for each only if somebody learns."""
+        for name, broker in self.brokers.items():
+            at = (each for here, each in zip(events.at, events.arrivals, strict=True) if here == name)
+            broker.observe(at)
 
     def _route_together(self, events: EventBatch, found: "_Found") -> NDArray[np.bool_]:
         """Route as batches what is worth it, and say of which events."""

@@ -42,6 +42,7 @@ from branchline.routing.expression import (
 )
 from branchline.routing.instants import Instant
 from branchline.routing.limits import LEASE_MIN_MS
+from branchline.routing.optimise.learned import Learned
 from branchline.routing.patterns import containing, ending, exactly, like_pattern, starting
 from branchline.routing.values import JsonValue, Kind, Literal, Operator
 
@@ -271,3 +272,11 @@ forged_headers: st.SearchStrategy[Headers] = st.lists(
     ),
     max_size=3,
 ).map(tuple)
+
+learned: st.SearchStrategy[Learned] = st.builds(
+    Learned,
+    st.integers(0, 2**50),
+    st.integers(1, 2**50),
+    st.integers(0, 2**50),
+    st.binary(max_size=40).map(lambda data: data[: len(data) // 10 * 10]),
+)

@@ -10,9 +10,10 @@ from branchline.ops.simulation.heights import KIND as HEIGHTS
 from branchline.ops.simulation.kind import Kind
 from branchline.ops.simulation.levels import KIND as LEVELS
 from branchline.ops.simulation.network import KIND as NETWORK
+from branchline.ops.simulation.optimising import KIND as OPTIMISE
 from branchline.ops.simulation.query_sets import KIND as QUERIES
 from branchline.ops.simulation.reuse import KIND as REUSE
 
 KINDS: Mapping[str, Kind[Any]] = {
-    kind.name: kind for kind in (GROWTH, LEVELS, HEIGHTS, QUERIES, NETWORK, REUSE, FAULTS, COUNTING)
+    kind.name: kind for kind in (GROWTH, LEVELS, HEIGHTS, QUERIES, NETWORK, REUSE, OPTIMISE, FAULTS, COUNTING)
 }

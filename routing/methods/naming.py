@@ -3,9 +3,9 @@
 Forwarding: `prefix` follows the result of the one content match, `rematch` matches at every broker,
 `always-reuse` and `partial-reuse` look up the keys of what matched. Matching: `tree` matches against the
 Routing Tree, `table` asks every filter, `counting` counts satisfied constraints, `access` asks an index of
-access predicates, `kd` k-d trees. Dissemination: `simple` floods, to all but the teller. Optimisations of
-what a broker keeps of other homes: see `routing/optimise/`. A name may have a number behind it, as in
-`counting(10)`, which is the method's own.
+access predicates, `kd` k-d trees, `boolean` evaluates trees of predicates. Dissemination: `simple` floods, to
+all but the teller. Optimisations of what a broker keeps of other homes: see `routing/optimise/`. A name may
+have a number behind it, as in `counting(10)`, which is the method's own.
 
 A method's module is imported when it is chosen, and has a `make`.
 """
@@ -37,11 +37,12 @@ MATCHING: Mapping[str, str] = {
     "counting": "counting",
     "access": "access",
     "kd": "kd",
+    "boolean": "boolean",
 }
 
 DISSEMINATION: Mapping[str, Callable[[], Dissemination]] = {"simple": Simple}
 
-EVALUATING: frozenset[str] = frozenset()
+EVALUATING: frozenset[str] = frozenset({"boolean"})
 """Names of matchings that evaluate trees of predicates, and not only covers."""
 
 OPTIMISATIONS: Mapping[str, str] = {
@@ -49,10 +50,20 @@ OPTIMISATIONS: Mapping[str, str] = {
     "merging": "merging",
     "imperfect": "imperfect",
     "replace": "replace",
+    "prune": "prune",
+    "prune-time": "prune_time",
+    "prune-precision": "prune_precision",
 }
 """Names, and the modules of `routing/optimise/` that make them."""
 
-NUMBERED: frozenset[str] = frozenset({"counting", "imperfect", "partial-reuse", "replace"})
+UNTOLD: Mapping[str, str] = {
+    "pre-prune": "a filter that is pruned before it is told to others needs a dissemination that tells it so",
+}
+"""Names of optimisations that cannot be used yet, and why."""
+
+NUMBERED: frozenset[str] = frozenset(
+    {"counting", "imperfect", "partial-reuse", "prune", "prune-precision", "prune-time", "replace"}
+)
 """Names that may have a number behind them."""
 
 BATCHES_FROM = 2_000
@@ -136,6 +147,9 @@ def misfit(methods: Methods) -> str | None:
         ("dissemination", methods.dissemination, DISSEMINATION),
     )
     for what, text, known in (*kinds, *(("optimise", text, OPTIMISATIONS) for text in methods.optimise)):
+        chosen = named(text)
+        if chosen is not None and chosen.name in UNTOLD:
+            return f"{what} = {text!r}: {UNTOLD[chosen.name]}"
         wrong = unknown(what, text, known)
         if wrong is not None:
             return wrong

@@ -5,8 +5,9 @@ the first event comes after a change, the entries of the homes concerned are opt
 and the matching below is told of those that are new or gone. So a change costs nothing until an event comes,
 however many there are of them, and a change of one home leaves the others alone.
 
-The table is a function of the interests in force, never of how they came: entries of a home are taken in one
-order, and each optimisation starts from all of them. Local subscriptions go straight to the matching below.
+The table is a function of the interests in force and of what was learned of events (`optimise/learned.py`),
+never of how they came: entries of a home are taken in one order, and each optimisation starts from all of
+them. Local subscriptions go straight to the matching below.
 
 Every match counts what its table was spared (`filters_hidden` and others): so what is counted does not hang
 on whether the table was there already.
@@ -17,12 +18,15 @@ Cost: a home whose interests have changed is optimised as a whole; the matching 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import reduce
+from itertools import chain
 from typing import TYPE_CHECKING
 
+from branchline.routing.boolean.trees import leaves
 from branchline.routing.event import Event
 from branchline.routing.methods.protocols import Indexed, Interest, Matching
-from branchline.routing.optimise.entries import Entry, as_interest, entries_of, in_order
-from branchline.routing.optimise.protocols import Optimisation, Smaller
+from branchline.routing.optimise.entries import Entry, as_interest, entries_of, in_order, node_of
+from branchline.routing.optimise.learned import Counted, Learned, is_due, learn
+from branchline.routing.optimise.protocols import Optimisation, Selectivity, Smaller
 from branchline.routing.optimise.selectivity import Assumed
 from branchline.routing.prefix.forwarding import Found, Wanted
 
@@ -31,10 +35,15 @@ if TYPE_CHECKING:  # compiled loops are imported when the first batch needs them
     from branchline.routing.compiled.paths import Paths
 
 
-def optimised(entries: Iterable[Entry], optimisations: Sequence[Optimisation]) -> Smaller:
+def optimised(
+    entries: Iterable[Entry], optimisations: Sequence[Optimisation], learned: Learned | None = None
+) -> Smaller:
     """The entries of one owner, made fewer or simpler by one optimisation after the other."""
     ordered = in_order(entries)
-    selectivity = Assumed(ordered)
+    selectivity: Selectivity = Assumed(ordered)
+    if learned is not None:
+        constraints = chain.from_iterable(leaves(node_of(entry)) for entry in ordered)
+        selectivity = Counted(learned, constraints, selectivity)
 
     def next_one(before: Smaller, optimisation: Optimisation) -> Smaller:
         made = optimisation.optimise(before.entries, selectivity)
@@ -57,6 +66,9 @@ class OptimisedMatching:
         self._tables: dict[str, Smaller] = {}
         self._changed: set[str] = set()
         self._counts: Counter[str] = Counter()
+        self._learned: Learned | None = None
+        # Only some go by how many events satisfy a constraint; for others nothing is counted.
+        self._learns = any(getattr(each, "learns", False) for each in optimisations)
 
     def add(self, interest: Interest) -> None:
         if not isinstance(interest.owner, str):
@@ -93,11 +105,29 @@ class OptimisedMatching:
         self._catch_up()
         return self._tables[home].entries if home in self._tables else ()
 
+    # Learning
+
+    def is_due(self) -> bool:
+        """Whether it is time to learn."""
+        return self._learns and is_due(self._learned, sum(map(len, self._asked.values())))
+
+    def sampled(self, events: Sequence[Event]) -> Learned:
+        """What these events teach."""
+        number = sum(map(len, self._asked.values()))
+        entries = chain.from_iterable(self._asked.values())
+        used = Counter(chain.from_iterable(leaves(node_of(entry)) for entry in entries))
+        return learn(self._learned.number + 1 if self._learned else 1, number, used, events)
+
+    def learn(self, learned: Learned) -> None:
+        """Go by this from now on."""
+        self._learned = learned
+        self._changed.update(self._asked)
+
     def _catch_up(self) -> None:
         for home in sorted(self._changed):
             asked = self._asked[home]
             before = self._tables.pop(home, Smaller((), {}))
-            after = optimised(asked, self._optimisations)
+            after = optimised(asked, self._optimisations, self._learned)
             self._exchange(home, before.entries, after.entries)
             self._counts.subtract(before.counts)
             self._counts.update(after.counts)

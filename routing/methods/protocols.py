@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from branchline.routing.boolean.trees import Node
 from branchline.routing.compiling import Compiled
 from branchline.routing.control import Ended, Identity, Subscribed
 from branchline.routing.event import Event
@@ -20,6 +21,7 @@ from branchline.routing.prefix.trees import Prefix
 if TYPE_CHECKING:  # compiled loops are imported when the first batch needs them
     from branchline.routing.compiled.interests import Interests
     from branchline.routing.compiled.paths import Paths
+    from branchline.routing.optimise.learned import Learned
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,8 @@ class Interest:
     compiled: Compiled
     owner: Owner
     """Its identity where it is at home; its home everywhere else."""
+    tree: Node | None = None
+    """What a matching that evaluates trees of predicates asks in place of the expression, if that is said."""
 
 
 class Interested(Protocol):
@@ -92,6 +96,31 @@ class Matching(Interested, Protocol):
 
     def match(self, event: Event, wanted: Wanted | None = None) -> Found:
         """Who of those wanted is interested: certain where the owner's cover holds, doubtful where it may."""
+        ...
+
+
+class Learner(Protocol):
+    """Something that goes by what it has learned of events."""
+
+    def is_due(self) -> bool:
+        """Whether it is time to learn."""
+        ...
+
+    def sampled(self, events: Sequence[Event]) -> "Learned":
+        """What these events teach."""
+        ...
+
+    def learn(self, learned: "Learned") -> None:
+        """Go by this from now on."""
+        ...
+
+
+@runtime_checkable
+class Learning(Protocol):
+    """A forwarding that may have something to learn."""
+
+    def learner(self) -> Learner | None:
+        """Who learns for it, if anybody does."""
         ...
 
 

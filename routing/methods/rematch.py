@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 from branchline.routing.event import Event
 from branchline.routing.methods.naming import Methods, make_matching
-from branchline.routing.methods.protocols import Forwarding, Indexed, Interest, Matching
+from branchline.routing.methods.optimised import OptimisedMatching
+from branchline.routing.methods.protocols import Forwarding, Indexed, Interest, Learner, Matching
 from branchline.routing.prefix.forwarding import Found, Wanted
 from branchline.routing.prefix.trees import UNMATCHED, Prefix, Trees
 
@@ -31,6 +32,9 @@ class Rematch:
 
     def interests(self, paths: "Paths") -> "Sequence[Interests] | None":
         return self._matching.interests(paths) if isinstance(self._matching, Indexed) else None
+
+    def learner(self) -> Learner | None:
+        return self._matching if isinstance(self._matching, OptimisedMatching) else None
 
     def enter(self, event: Event) -> Prefix:
         return UNMATCHED

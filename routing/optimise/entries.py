@@ -9,11 +9,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
 
+from branchline.routing.boolean.trees import AllOf, Node, OneOf, of_cover, tree_of
 from branchline.routing.compiling import Compiled
 from branchline.routing.control import Identity
 from branchline.routing.covers import Cover
 from branchline.routing.expression import Anything, Expression
-from branchline.routing.filters import Constraint, Contains, Filter
+from branchline.routing.filters import Constraint, Contains, Filter, Range
 from branchline.routing.methods.protocols import Interest
 
 
@@ -23,9 +24,9 @@ class Entry:
 
     cover: Cover
     """Holds for all of them. If there is no tree, they are just what it holds for."""
-    tree: Expression | None = None
+    tree: Expression | Node | None = None
     """For a matching that evaluates trees of predicates: what of the cover is wanted. The cover holds for
-    everything that the tree is true of."""
+    everything that the tree was true of before it was pruned, if it was."""
 
 
 def plain(filter_: Filter) -> Entry:
@@ -46,6 +47,15 @@ def separate(entries: Iterable[Entry]) -> list[Entry]:
     return in_order(
         each for entry in entries for each in ((entry,) if entry.tree else map(plain, entry.cover))
     )
+
+
+def node_of(entry: Entry) -> Node:
+    """The entry as a tree of predicates."""
+    if entry.tree is None:
+        return of_cover(entry.cover)
+    if isinstance(entry.tree, AllOf | OneOf | Range | Contains):
+        return entry.tree
+    return tree_of(entry.tree).root
 
 
 def in_order(entries: Iterable[Entry]) -> list[Entry]:
@@ -71,6 +81,11 @@ def constraint_order(constraint: Constraint) -> tuple[object, ...]:
 def as_interest(entry: Entry, home: str) -> Interest:
     """The entry as the interest of a home. One without a tree has the expression of everything."""
     name = blake2b(repr((entry.cover, entry.tree)).encode(), digest_size=16).hexdigest()
-    expression = Anything() if entry.tree is None else entry.tree
+    expression: Expression = Anything()
+    tree: Node | None = None
+    if isinstance(entry.tree, AllOf | OneOf | Range | Contains):
+        tree = entry.tree
+    elif entry.tree is not None:
+        expression = entry.tree
     compiled = Compiled(expression, entry.cover, None, (), frozenset())
-    return Interest(Identity(home, "", name), compiled, home)
+    return Interest(Identity(home, "", name), compiled, home, tree)

@@ -1,22 +1,23 @@
 """Imperfect merging: filters that are nearly one filter become one that matches a little more.
 
-Theory of operation. Two filters that say the same but on one dimension have a *hull*: the same with the
-narrowest range there that covers both. What of it neither of them asked for is *extra*: events that match it
-are sent for nothing. Filters are merged into their hull as long as the share of the extra in it, as
-selectivity estimates it, is at most a bound. A merged filter remembers how much was asked for beneath it, so
-that the bound holds for what was there at the beginning, however often it is merged again.
+Theory of operation. Two filters on the same dimensions have a *hull*, the narrowest filter that covers both.
+What of it neither of them asked for is *extra*: events that match it are sent for nothing. Filters are merged
+into their hull as long as the share of the extra in it, as selectivity estimates it, is at most a bound. A
+merged filter remembers how much was asked for beneath it, so that the bound holds for what was there at the
+beginning, however often it is merged again.
 
-The filters that differ on one dimension only are a *line* of ranges. Neighbours on a line are tried, over all
-lines the best pair first; what is merged has other neighbours, on all lines that it is on, and these are
-tried too, until no two neighbours are within the bound. Which pair is best hangs on the filters alone, and
-not on the order in which they came.
+Filters stand in *rows*, one for each of their ranges: those with the same points and words and the same
+dimensions, in the order of that range; where it is a point, those that are equal but for it. Neighbours are
+tried, over all rows the best pair first; what is merged has other neighbours, and these are tried too, until
+no two neighbours are within the bound. Which pair is best hangs on the filters alone, and not on the order in
+which they came.
 
 Shares are those that the filters themselves suggest (`selectivity.py`), also where others were counted: the
 share of a hull must fit those of its parts. Estimates take constraints as independent. They may be wrong, and
 then more is sent for nothing than the bound says. Nothing is ever lost. Entries with trees are left alone.
 
-Cost: O(constraints · log): each filter is on as many lines as it has ranges, and each merger takes two
-filters off theirs and puts one on.
+Cost: O(constraints · log): each filter is in as many rows as it has ranges, and each merger takes two
+filters out of theirs and puts one in.
 """
 
 from bisect import bisect_left
@@ -27,9 +28,8 @@ from math import prod
 from typing import TypeAlias
 
 from branchline.routing import intervals
-from branchline.routing.dimensions import Dimension
-from branchline.routing.filters import Constraint, Contradiction, Filter, Range, conjoin
-from branchline.routing.intervals import Interval
+from branchline.routing.filters import Constraint, Contradiction, Filter, Range, conjoin, intersect
+from branchline.routing.intervals import Interval, is_point
 from branchline.routing.optimise.entries import Entry, filter_order, in_order, plain, separate
 from branchline.routing.optimise.protocols import Optimisation, Selectivity, Smaller
 from branchline.routing.optimise.selectivity import Assumed
@@ -57,10 +57,10 @@ class Imperfect:
         return Smaller(made, {"filters_merged_imperfectly": len(entries) - len(made)})
 
 
-_Line: TypeAlias = tuple[Dimension, Filter]
-"""A dimension and what filters say beside it: those of one line differ on that dimension only."""
-
+_Row: TypeAlias = tuple[object, ...]
+"""What filters have in common that stand side by side in the order of one dimension."""
 _Order: TypeAlias = list[tuple[object, ...]]
+_Place: TypeAlias = tuple[Interval, _Order, Filter]
 
 
 class _Merger:
@@ -71,34 +71,29 @@ class _Merger:
         self._shares: dict[Constraint, float] = {}
         self._asked: dict[Filter, float] = {}
         """The filters that are left, with the share of events that was asked for beneath each."""
-        self._lines: dict[_Line, list[Interval]] = {}
-        """The ranges on each line, in order."""
-        self._pairs: list[tuple[float, _Order, _Order, _Line, Interval, Interval]] = []
-        """A heap of extra, the two filters' order, and the line and ranges of the two."""
+        self._rows: dict[_Row, list[_Place]] = {}
+        self._pairs: list[tuple[float, _Order, _Order, Filter, Filter]] = []
+        """A heap, the least extra first."""
 
     def merge(self, filters: Iterable[Filter]) -> list[Filter]:
         """Filters that hold at least for what these do."""
         for each in filters:
             self._asked[each] = self._share(each)
-            for dimension, rest, interval in _lines(each):
-                self._lines.setdefault((dimension, rest), []).append(interval)
-        for line, ranges in self._lines.items():
-            ranges.sort()
-            for one, other in pairwise(ranges):
-                self._push(line, one, other)
+            for row, place in _places(each):
+                self._rows.setdefault(row, []).append(place)
+        for places in self._rows.values():
+            places.sort()
+            for one, other in pairwise(places):
+                self._push(one, other)
         while self._pairs:
-            _, _, _, line, one, other = heappop(self._pairs)
-            self._try(line, one, other)
+            _, _, _, first, second = heappop(self._pairs)
+            if first in self._asked and second in self._asked:
+                self._merge(first, second)
         return list(self._asked)
 
-    def _try(self, line: _Line, one: Interval, other: Interval) -> None:
-        """Merge two filters of a line if they are still there."""
-        first, second = _filter(line, one), _filter(line, other)
-        if first not in self._asked or second not in self._asked:
-            return
-        asked = self._asked_together(line, one, other)
-        wide = _filter(line, intervals.hull(one, other))
-        for each in (first, second):
+    def _merge(self, one: Filter, other: Filter) -> None:
+        wide, asked = _hull(one, other), self._asked_together(one, other)
+        for each in (one, other):
             if each != wide:
                 self._remove(each)
         if wide in self._asked:
@@ -108,39 +103,34 @@ class _Merger:
 
     def _add(self, filter_: Filter, asked: float) -> None:
         self._asked[filter_] = asked
-        for dimension, rest, interval in _lines(filter_):
-            ranges = self._lines.setdefault((dimension, rest), [])
-            place = bisect_left(ranges, interval)
-            ranges.insert(place, interval)
-            for one, other in pairwise(ranges[max(0, place - 1) : place + 2]):
-                self._push((dimension, rest), one, other)
+        for row, place in _places(filter_):
+            places = self._rows.setdefault(row, [])
+            at = bisect_left(places, place)
+            places.insert(at, place)
+            for one, other in pairwise(places[max(0, at - 1) : at + 2]):
+                self._push(one, other)
 
     def _remove(self, filter_: Filter) -> None:
         del self._asked[filter_]
-        for dimension, rest, interval in _lines(filter_):
-            ranges = self._lines[dimension, rest]
-            place = bisect_left(ranges, interval)
-            del ranges[place]
-            if 0 < place < len(ranges):
-                self._push((dimension, rest), ranges[place - 1], ranges[place])
+        for row, place in _places(filter_):
+            places = self._rows[row]
+            at = bisect_left(places, place)
+            del places[at]
+            if 0 < at < len(places):
+                self._push(places[at - 1], places[at])
 
-    def _push(self, line: _Line, one: Interval, other: Interval) -> None:
-        """Note two neighbours of a line, if little of their hull was not asked for."""
-        whole = self._share(line[1]) * self._on(line[0], intervals.hull(one, other))
-        extra = max(0.0, 1 - self._asked_together(line, one, other) / whole)
+    def _push(self, one: _Place, other: _Place) -> None:
+        """Note two neighbours, if little of their hull was not asked for."""
+        whole = self._share(_hull(one[2], other[2]))
+        extra = max(0.0, 1 - self._asked_together(one[2], other[2]) / whole)
         if extra <= self._bound:
-            mine, theirs = (filter_order(_filter(line, each)) for each in (one, other))
-            heappush(self._pairs, (extra, mine, theirs, line, one, other))
+            heappush(self._pairs, (extra, one[1], other[1], one[2], other[2]))
 
-    def _asked_together(self, line: _Line, one: Interval, other: Interval) -> float:
+    def _asked_together(self, one: Filter, other: Filter) -> float:
         """The share of events that was asked for beneath the two, what both ask for counted once."""
-        common = intervals.intersect(one, other)
-        both = 0.0 if common is None else self._share(line[1]) * self._on(line[0], common)
-        mine, theirs = (self._asked[_filter(line, each)] for each in (one, other))
-        return max(mine, theirs, mine + theirs - both)
-
-    def _on(self, dimension: Dimension, interval: Interval) -> float:
-        return self._constraint_share(Range(*dimension, interval))
+        both = intersect(one, other)
+        mine, theirs = self._asked[one], self._asked[other]
+        return max(mine, theirs, mine + theirs - (0.0 if both is None else self._share(both)))
 
     def _share(self, filter_: Filter) -> float:
         return prod(map(self._constraint_share, filter_))
@@ -152,15 +142,29 @@ class _Merger:
         return known
 
 
-def _lines(filter_: Filter) -> Iterator[tuple[Dimension, Filter, Interval]]:
-    """The lines that a filter is on, and its range on each."""
+def _places(filter_: Filter) -> Iterator[tuple[_Row, _Place]]:
+    """The rows that a filter stands in, and where."""
+    wide = tuple(each.dimension if _is_wide(each) else each for each in filter_)
+    order = filter_order(filter_)
     for place, each in enumerate(filter_):
         if isinstance(each, Range):
-            yield each.dimension, filter_[:place] + filter_[place + 1 :], each.interval
+            # Where this one is a point, all the rest must be equal: points apart have much between them.
+            common = wide if _is_wide(each) else (*filter_[:place], None, *filter_[place + 1 :])
+            yield (each.dimension, common), (each.interval, order, filter_)
 
 
-def _filter(line: _Line, interval: Interval) -> Filter:
-    made = conjoin((*line[1], Range(*line[0], interval)))
+def _is_wide(constraint: Constraint) -> bool:
+    return isinstance(constraint, Range) and not is_point(constraint.interval)
+
+
+def _hull(one: Filter, other: Filter) -> Filter:
+    """The narrowest filter that covers both, which have the same dimensions."""
+    made = conjoin(
+        mine._replace(interval=intervals.hull(mine.interval, theirs.interval))
+        if isinstance(mine, Range) and isinstance(theirs, Range)
+        else mine
+        for mine, theirs in zip(one, other, strict=True)
+    )
     assert not isinstance(made, Contradiction), "what is wider holds for what was there"
     return made
 

@@ -16,8 +16,10 @@ from operator import attrgetter
 
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Ack, Change, Ended, Forgotten, Identity, Number, Request, Subscribed
+from branchline.routing.event import Event
 from branchline.routing.limits import ENDED_REMEMBERED_MS, SUBSCRIPTIONS_PER_SUBSCRIBER
-from branchline.routing.methods.protocols import Dissemination, Forwarding
+from branchline.routing.methods.protocols import Dissemination, Forwarding, Learning
+from branchline.routing.optimise.learned import Learned, sample
 from branchline.routing.overlay.dividing import Arrival, Divider, Routed
 from branchline.routing.overlay.ending import end_all_of
 from branchline.routing.overlay.facts import Fact, Held, Kept, Lapsed, Limited, Released, Removed, Vacant
@@ -60,6 +62,7 @@ class Broker:
         self.held: list[Arrival] = []
         self.divider = Divider(self.position, forwarding, self.table, paper_delivery=paper_delivery)
         self._dissemination = dissemination
+        self.learned: Learned | None = None
         self._kept: list[Report] = []
         self._said = Said()
         self._heard: dict[str, set[Identity]] = {}
@@ -107,6 +110,8 @@ class Broker:
                 self.home.vacancies.end(fact.subscriber)
             case Held():
                 self.held.append(fact.arrival)
+            case Learned():
+                return self._learn_of_events(fact)
             case Released():
                 self.held = [arrival for arrival in self.held if self.divider.is_early(arrival)]
         return True
@@ -142,6 +147,8 @@ class Broker:
             yield self.home.number
         if self.home.limit.noted is not None:
             yield Limited(self.home.limit.noted)
+        if self.learned is not None:
+            yield self.learned
 
     def _waiting(self) -> Iterator[Fact]:
         yield from self.home.vacancies.facts()
@@ -243,6 +250,8 @@ class Broker:
             case Complete() if self.joining:
                 self._do(body)
                 self._tell_all(self.position.neighbours, (), body)
+            case Learned() if sender == self.name:
+                self._do(body)
             case Expire():
                 over = self.home.expire(now_ms, body)
                 if over is not None:
@@ -386,6 +395,24 @@ class Broker:
     def route(self, arrival: Arrival) -> Routed:
         """Where an arrival goes from here. Changes nothing."""
         return self.divider.route(arrival)
+
+    def observe(self, arrivals: Iterable[Arrival]) -> None:
+        """Tell this broker, in all shards, what these events teach, if it is time to learn."""
+        learner = self.forwarding.learner() if isinstance(self.forwarding, Learning) else None
+        if learner is None or not learner.is_due():
+            return
+        read = [arrival.content.attributes() for arrival in sample(list(arrivals))]
+        events = [Event(each) for each in read if not isinstance(each, Rejection)]
+        if events:
+            self._said.letters.append(Letter(self.name, self.name, learner.sampled(events)))
+
+    def _learn_of_events(self, learned: Learned) -> bool:
+        learner = self.forwarding.learner() if isinstance(self.forwarding, Learning) else None
+        if learner is None or (self.learned is not None and learned.number <= self.learned.number):
+            return False
+        self.learned = learned
+        learner.learn(learned)
+        return True
 
     def describe(self) -> str:
         """The broker for people."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from branchline.routing.control import Change, Number
+from branchline.routing.optimise.learned import Learned
 from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.letters import Complete, Report
 from branchline.routing.overlay.pending import Awaited
@@ -83,6 +84,7 @@ Fact: TypeAlias = (
     | Removed
     | Held
     | Released
+    | Learned
 )
 
 OWN = (Held, Released, Lapsed)

@@ -3,13 +3,15 @@
 A letter is for one broker and comes from a neighbour, or from the broker itself. A *change* is flooded: who
 learns something from it tells all neighbours but the teller. A *report* goes hop by hop to the home of what
 it reports. A *topology* goes to all old and new neighbours. *Complete* follows when a new neighbour was told
-everything. *Expire* is what a home tells itself, so that all its shards end a lease at the same point.
+everything. *Expire* is what a home tells itself, so that all its shards end a lease at the same point; so is
+*learned* (`optimise/learned.py`), so that all shards go by the same.
 """
 
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from branchline.routing.control import Ended, Identity, Number, Subscribed
+from branchline.routing.optimise.learned import Learned
 from branchline.routing.overlay.topology import Topology
 
 
@@ -46,7 +48,7 @@ class Propose:
     request: str | None = None
 
 
-Body: TypeAlias = Subscribed | Ended | Report | Topology | Complete | Expire
+Body: TypeAlias = Subscribed | Ended | Report | Topology | Complete | Expire | Learned
 
 
 @dataclass(frozen=True, slots=True)

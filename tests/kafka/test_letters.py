@@ -25,6 +25,7 @@ from branchline.kafka.messages import LETTER_MAX_BYTES, REQUEST_ID_MAX_CHARS, de
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Ended, Forgotten, Identity, Number, Subscribed
 from branchline.routing.limits import FILTER_MAX_BYTES, REQUESTS_REMEMBERED
+from branchline.routing.optimise.learned import Learned
 from branchline.routing.overlay.letters import Body, Complete, Expire, Letter, Report
 from branchline.routing.overlay.topology import (
     BROKER_NUMBER_MAX,
@@ -71,7 +72,8 @@ bodies: st.SearchStrategy[Body] = st.one_of(
     reports(),
     topologies,
     st.just(Complete()),
-    st.builds(Expire, identities, our.numbers),
+    st.builds(Expire, identities, our.numbers, counts),
+    our.learned,
 )
 letters = st.builds(Letter, our.legal_names, our.legal_names, bodies)
 
@@ -91,6 +93,7 @@ EVERY_BODY: list[Body] = [
     TOPOLOGY,
     Complete(),
     Expire(ALICE, Number(1, 2), 1_700_000_000_000),
+    Learned(3, 400, 100_000, bytes(range(20))),
 ]
 
 

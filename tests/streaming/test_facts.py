@@ -88,6 +88,7 @@ facts: dict[str, st.SearchStrategy[Fact]] = {
     "removed": our.legal_names.map(Removed),
     "held": arrivals.map(Held),
     "released": st.just(Released()),
+    "learned": our.learned,
 }
 
 

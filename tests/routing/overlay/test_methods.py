@@ -38,6 +38,7 @@ TABLE = Methods("rematch", "table")
 ALWAYS = Methods("always-reuse", "table")
 PARTIAL = Methods("partial-reuse(1)", "tree")
 COUNTING = Methods("rematch", "counting")
+BOOLEAN = Methods("rematch", "boolean")
 SEEDS = range(6)
 
 
@@ -79,7 +80,8 @@ def deliveries(world: World) -> list[tuple[object, str]]:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_all_methods_find_the_same_deliveries(seed: int) -> None:
     """Each event reaches the same subscribers, once, and those are the ones that it is owed to."""
-    worlds = [played(seed, methods) for methods in (PREFIX, TREE, TABLE, COUNTING, ALWAYS, PARTIAL)]
+    methods = (PREFIX, TREE, TABLE, COUNTING, BOOLEAN, ALWAYS, PARTIAL)
+    worlds = [played(seed, each) for each in methods]
     first = deliveries(worlds[0])
     assert first
     for world in worlds:
@@ -152,7 +154,7 @@ def test_what_each_method_costs() -> None:
 
 def test_an_overlay_of_one_broker_needs_no_second_match() -> None:
     """Whatever the method."""
-    for methods in (PREFIX, TREE, TABLE, ALWAYS, PARTIAL):
+    for methods in (PREFIX, TREE, TABLE, BOOLEAN, ALWAYS, PARTIAL):
         world = World(Setting(founded(["b0"]), (("b0",),), methods=methods), 1)
         world.ask(Request(Operation.SUBSCRIBE, "ann", "one", "b0", filter="x = 1", request="r"))
         world.settle()
@@ -225,7 +227,7 @@ def test_simple_tells_everybody_but_the_teller() -> None:
 def test_every_method_has_a_name() -> None:
     """The names that a configuration may say."""
     assert {"prefix", "rematch"} <= FORWARDING.keys()
-    assert {"tree", "table", "access", "kd"} <= MATCHING.keys()
+    assert {"tree", "table", "access", "kd", "boolean"} <= MATCHING.keys()
     assert sorted(DISSEMINATION) == ["simple"]
     assert PREFIX.forwarding in FORWARDING
     assert PREFIX.matching in MATCHING
