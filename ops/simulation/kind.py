@@ -2,7 +2,8 @@
 
 A simulation is a file (`simulation.py`), which names its kind. A *case* is one seed with one choice of the
 swept values; it is run by itself, in whichever process, and everything it needs is in the spec and the case.
-So a kind keeps no state, reads no clock and draws only from `Random`s that it makes of the case's seed.
+So a kind keeps no state, draws only from `Random`s that it makes of the case's seed, and reads no clock, but
+for the CPU's where that is what it measures.
 
 `read`, `sweep` and `run` are functions of a module, since cases travel to other processes by their names.
 """

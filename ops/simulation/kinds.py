@@ -9,8 +9,9 @@ from branchline.ops.simulation.heights import KIND as HEIGHTS
 from branchline.ops.simulation.kind import Kind
 from branchline.ops.simulation.levels import KIND as LEVELS
 from branchline.ops.simulation.network import KIND as NETWORK
+from branchline.ops.simulation.pruning import KIND as PRUNING
 from branchline.ops.simulation.query_sets import KIND as QUERIES
 
 KINDS: Mapping[str, Kind[Any]] = {
-    kind.name: kind for kind in (GROWTH, LEVELS, HEIGHTS, QUERIES, NETWORK, FAULTS)
+    kind.name: kind for kind in (GROWTH, LEVELS, HEIGHTS, QUERIES, NETWORK, PRUNING, FAULTS)
 }

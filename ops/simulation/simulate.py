@@ -44,8 +44,9 @@ def simulate(
 ) -> None:
     """Run the simulation that the TOML file CONFIG describes, and write its table and its plots.
 
-    The same file and the same seeds give the same results to the byte, on however many processes. Needs
-    neither Kafka nor Java. Exits with 1 if a case finds something wrong.
+    The same file and the same seeds give the same results to the byte, on however many processes; only
+    CPU times, where a kind measures them, differ. Needs neither Kafka nor Java. Exits with 1 if a case finds
+    something wrong.
 
     \b
     Examples:
