@@ -87,7 +87,7 @@ class Batches:
         least = self._batches_from
         return least is not None and events * len(self._brokers[name].table) >= least
 
-    def _interests(self, name: str) -> "tuple[Entrance, Paths, list[Interests]] | None":
+    def _interests(self, name: str) -> "tuple[Entrance, Paths, Sequence[Interests]] | None":
         """Where events enter at a broker, and its interests; None if they cannot be routed as batches."""
         from branchline.routing.compiled.paths import Paths
         from branchline.routing.overlay.entering import Entrance
@@ -126,7 +126,7 @@ class Batches:
 
     def _scan(
         self, name: str, events: "EventBatch", indexes: Sequence[int]
-    ) -> "tuple[list[Interests], Scan]":
+    ) -> "tuple[Sequence[Interests], Scan]":
         """Copies at a broker scanned from their bytes, and the broker's interests."""
         asked = self._interests(name)
         assert asked is not None, "where prefixes are followed, events may enter"

@@ -13,7 +13,8 @@ not covered exactly, or the whole expression if it is no AND. So for single-valu
     cover holds and residual is true  =  the expression is true
 
 For an event with arrays the cover is asked of each constraint on its own, whichever element satisfies it
-(`Event.may_match`); if it holds, the whole expression is checked, choice by choice.
+(`Event.may_match`) or of each choice (`compiled/spans.py`); if it holds, the whole expression is checked,
+choice by choice.
 
 A filter whose cover is empty matches no event and is refused, with two of its constraints that exclude each
 other. One whose cover is exact and holds for everything is accepted; `Compiled.always` says so.
@@ -198,11 +199,18 @@ class _Walk:
         return region
 
     def _alone(self, constraint: Has) -> bool:
-        """Whether nothing that must hold as well speaks of the attribute."""
+        """Whether nothing that must hold as well speaks of the attribute, or of one that begins as it does.
+
+        Where paths begin alike an array may be, and another of its objects may have what HAS asks for: then
+        no single choice satisfies both.
+        """
         whole = self._expression
         terms = whole.terms if isinstance(whole, And) else (whole,)
+        begins = constraint.path[0]
         speaking = [
-            term for term in terms if any(constraint.path in named_paths(each) for each in constraints(term))
+            term
+            for term in terms
+            if any(path[0] == begins for each in constraints(term) for path in named_paths(each))
         ]
         return len(speaking) == 1 and not has_and(speaking[0])
 

@@ -64,7 +64,10 @@ _AXES = {Reading.TEXT: (Axis.TEXT, Axis.REVERSED), Reading.FOLDED: (Axis.FOLDED,
 
 
 def where_true(constraint: Constraint, alone: bool) -> Region:
-    """Where the constraint is true; `alone` if the whole filter says nothing else of the attribute."""
+    """Where the constraint is true.
+
+    It is `alone` if the whole filter says nothing else of the attribute, or of one that begins as it does.
+    """
     match constraint:
         case Comparison(path, operator, literal):
             return _ranges(path, *comparing(operator, literal))
@@ -91,7 +94,7 @@ def where_true(constraint: Constraint, alone: bool) -> Region:
         case CompareFields(path, operator, other):
             return _fields(path, operator, other)
         case Has(path, literal):
-            # Two elements of one array may be asked for: their ranges must not be intersected.
+            # Two elements of one array may be asked for: their ranges must not meet in one choice.
             axis, found = comparing(Operator.EQ, literal)
             return Region(_ranges(path, axis, found).cover if alone else ALL, HAS_WHY)
         case Every(single):

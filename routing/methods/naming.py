@@ -1,9 +1,10 @@
 """Where methods are named: a configuration says which, and each is made by the module of that name.
 
 Forwarding: `prefix` follows the result of the one content match, `rematch` matches at every broker. Matching:
-`tree` matches against the Routing Tree, `table` asks every filter, `boolean` evaluates trees of predicates.
-Dissemination: `simple` floods, to all but the teller. Optimisations of what a broker keeps of other homes:
-see `routing/optimise/`. A name may have a number behind it, as in `counting(10)`, which is the method's own.
+`tree` matches against the Routing Tree, `table` asks every filter, `access` an index of access predicates,
+`boolean` evaluates trees of predicates. Dissemination: `simple` floods, to all but the teller. Optimisations
+of what a broker keeps of other homes: see `routing/optimise/`. A name may have a number behind it, as in
+`counting(10)`, which is the method's own.
 
 A method's module is imported when it is chosen, and has a `make`.
 """
@@ -30,6 +31,7 @@ FORWARDING: Mapping[str, str] = {
 MATCHING: Mapping[str, str] = {
     "tree": "tree",
     "table": "table",
+    "access": "access",
     "boolean": "boolean",
 }
 
@@ -40,6 +42,9 @@ EVALUATING: frozenset[str] = frozenset({"boolean"})
 
 OPTIMISATIONS: Mapping[str, str] = {
     "covering": "covering",
+    "merging": "merging",
+    "imperfect": "imperfect",
+    "replace": "replace",
     "prune": "prune",
     "prune-time": "prune_time",
     "prune-precision": "prune_precision",
@@ -51,7 +56,7 @@ UNTOLD: Mapping[str, str] = {
 }
 """Names of optimisations that cannot be used yet, and why."""
 
-NUMBERED: frozenset[str] = frozenset({"prune", "prune-time", "prune-precision"})
+NUMBERED: frozenset[str] = frozenset({"imperfect", "replace", "prune", "prune-time", "prune-precision"})
 """Names that may have a number behind them."""
 
 BATCHES_FROM = 2_000

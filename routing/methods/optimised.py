@@ -19,15 +19,20 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import reduce
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from branchline.routing.boolean.trees import leaves
 from branchline.routing.event import Event
-from branchline.routing.methods.protocols import Interest, Matching
+from branchline.routing.methods.protocols import Indexed, Interest, Matching
 from branchline.routing.optimise.entries import Entry, as_interest, entries_of, in_order, node_of
 from branchline.routing.optimise.learned import Counted, Learned, is_due, learn
 from branchline.routing.optimise.protocols import Optimisation, Selectivity, Smaller
 from branchline.routing.optimise.selectivity import Assumed
 from branchline.routing.prefix.forwarding import Found, Wanted
+
+if TYPE_CHECKING:  # compiled loops are imported when the first batch needs them
+    from branchline.routing.compiled.interests import Interests
+    from branchline.routing.compiled.paths import Paths
 
 
 def optimised(
@@ -89,6 +94,11 @@ class OptimisedMatching:
         for name, count in self._counts.items():
             found.counts[name] = found.counts.get(name, 0) + count
         return found
+
+    def interests(self, paths: "Paths") -> "Sequence[Interests] | None":
+        """The same for whole batches, if the matching below has an index for them."""
+        self._catch_up()
+        return self._below.interests(paths) if isinstance(self._below, Indexed) else None
 
     def table(self, home: str) -> Sequence[Entry]:
         """What is asked on behalf of a home."""

@@ -18,7 +18,9 @@ from branchline.routing.prefix.forwarding import Found, Wanted
 from branchline.routing.prefix.places import Owner
 from branchline.routing.prefix.trees import Prefix
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # compiled loops are imported when the first batch needs them
+    from branchline.routing.compiled.interests import Interests
+    from branchline.routing.compiled.paths import Paths
     from branchline.routing.optimise.learned import Learned
 
 
@@ -59,6 +61,15 @@ class Forwarding(Interested, Protocol):
 
     def find(self, prefix: Prefix, event: Event, wanted: Wanted | None = None) -> Found:
         """Who of those wanted is interested. The event is looked at only to match it afresh."""
+        ...
+
+
+@runtime_checkable
+class Indexed(Protocol):
+    """A forwarding or a matching that may have the same interests in an index for whole batches."""
+
+    def interests(self, paths: "Paths") -> "Sequence[Interests] | None":
+        """The index, of events that are scanned for these paths; None if events are to be matched singly."""
         ...
 
 

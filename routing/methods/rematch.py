@@ -1,13 +1,18 @@
 """Nothing travels: the event is matched at every broker."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from branchline.routing.event import Event
 from branchline.routing.methods.naming import Methods, make_matching
 from branchline.routing.methods.optimised import OptimisedMatching
-from branchline.routing.methods.protocols import Forwarding, Interest, Learner, Matching
+from branchline.routing.methods.protocols import Forwarding, Indexed, Interest, Learner, Matching
 from branchline.routing.prefix.forwarding import Found, Wanted
 from branchline.routing.prefix.trees import UNMATCHED, Prefix, Trees
+
+if TYPE_CHECKING:  # compiled loops are imported when the first batch needs them
+    from branchline.routing.compiled.interests import Interests
+    from branchline.routing.compiled.paths import Paths
 
 
 class Rematch:
@@ -27,6 +32,9 @@ class Rematch:
 
     def learner(self) -> Learner | None:
         return self._matching if isinstance(self._matching, OptimisedMatching) else None
+
+    def interests(self, paths: "Paths") -> "Sequence[Interests] | None":
+        return self._matching.interests(paths) if isinstance(self._matching, Indexed) else None
 
     def enter(self, event: Event) -> Prefix:
         return UNMATCHED

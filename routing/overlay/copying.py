@@ -2,7 +2,8 @@
 
 Homes give the hops that need a copy. Only events that have one are walked along the Routing Tree, for the
 prefix that travels along; their headers are written in a loop. An event with arrays is matched by itself, and
-one of which a header would be too large is left to the reference, which trims it.
+one of which a header would be too large is left to the reference, which trims it. Where nothing travels
+along, all copies to one hop have the same header, which is written once.
 
 Cost: the walk, a pass to write, and a bytes object for each copy.
 """
@@ -18,6 +19,9 @@ from branchline.routing.compiled.walking import Walker
 from branchline.routing.deliveries import Names
 from branchline.routing.overlay.dividing import Arrival, Copy, Divider
 from branchline.routing.overlay.scan import Scan
+from branchline.routing.prefix.forwarding import Forwarder
+from branchline.routing.prefix.header import encode
+from branchline.routing.prefix.trees import UNMATCHED
 
 
 @dataclass(slots=True)
@@ -48,6 +52,9 @@ class Copying:
         event, hop = self._needed(event, home)
         if not len(event):
             return copied
+        if not isinstance(self._divider.forwarding, Forwarder):
+            self._unmatched(event, hop, copied)
+            return copied
         walked = np.zeros(len(arrivals), np.bool_)
         written, prefixes = walked, None
         if walker is not None:
@@ -63,6 +70,15 @@ class Copying:
             to = {behind[one] for one in hop[event == each].tolist()}
             copied.single += [(each, copy) for copy in self._divider.copies_of(prefix, to)]
         return copied
+
+    def _unmatched(self, event: Longs, hop: Longs, copied: Copied) -> None:
+        """Copies with nothing but their scope; their header is the same for every event."""
+        behind = self._divider.position.routes.behind
+        made = self._divider.copies_of(UNMATCHED, set(behind))
+        headers = [encode(copy.header) for copy in made]
+        numbers = np.array([self._names.number(copy.to) for copy in made], np.int32)
+        copied.events, copied.to = event, numbers[hop]
+        copied.headers = [headers[each] for each in hop.tolist()]
 
     def _needed(self, event: Longs, home: Ints) -> tuple[Longs, Longs]:
         """Events and the hops that they go to, counted in their order; each pair once."""

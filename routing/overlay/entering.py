@@ -5,7 +5,7 @@ scope. So the batch is scanned once, and the broker's interests (`compiled/inter
 and owners, wherever the owners' filters stand in the Routing Tree: nobody is found in doubt. A subscription
 here whose cover is exact is owed the event. One with a residual, or any for an event with arrays, is decided
 as it is for a single event (`delivering.py`). Homes elsewhere give the hops that need a copy; only for events
-that have one the tree is walked, for the prefix that travels along.
+that have one the tree is walked, for the prefix that travels along, if one does.
 
 An owner's *sort* is looked up once, and again when its filter has changed.
 
@@ -28,6 +28,7 @@ from branchline.routing.compiled.spans import Scanned
 from branchline.routing.compiled.walking import Walker
 from branchline.routing.control import Identity
 from branchline.routing.deliveries import Names
+from branchline.routing.methods.protocols import Indexed
 from branchline.routing.overlay.copying import Copied, Copying
 from branchline.routing.overlay.dividing import Arrival, Divider, Routed
 from branchline.routing.overlay.scan import Scan
@@ -103,23 +104,23 @@ class Entrance:
         self._copying = Copying(divider, names)
         self._owners: list[_Owners] = []
 
-    def interests(self, paths: Paths) -> "list[Interests] | None":
+    def interests(self, paths: Paths) -> "Sequence[Interests] | None":
         """Those of the broker, for batches; None if events cannot be routed so now, or never."""
         forwarding = self._divider.forwarding
-        if not isinstance(forwarding, Forwarder) or not self._divider.is_open():
+        if not isinstance(forwarding, Indexed) or not self._divider.is_open():
             return None
-        return [places.interests(paths) for places in forwarding.places]
+        return forwarding.interests(paths)
 
     @property
     def leads_on(self) -> bool:
         """Whether there are other homes, for which events must be walked along the tree."""
-        return bool(self._divider.hops())
+        return bool(self._divider.hops()) and isinstance(self._divider.forwarding, Forwarder)
 
     def route(
-        self, interests: list[Interests], scan: Scan, arrivals: Sequence[Arrival], walker: Walker | None
+        self, interests: Sequence[Interests], scan: Scan, arrivals: Sequence[Arrival], walker: Walker | None
     ) -> Entered:
         """Where the events go that have rows. Changes nothing."""
-        if [owners.interests for owners in self._owners] != interests:
+        if [owners.interests for owners in self._owners] != list(interests):
             self._owners = [_Owners(each, self._divider, self._names) for each in interests]
         events = len(arrivals)
         found = [
@@ -142,7 +143,7 @@ class Entrance:
 
     def _decide(
         self,
-        interests: list[Interests],
+        interests: Sequence[Interests],
         arrivals: Sequence[Arrival],
         scan: Scan,
         pairs: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]],

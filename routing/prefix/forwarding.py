@@ -14,7 +14,7 @@ when everybody that is looked for was found.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from branchline.routing.covers import Cover
 from branchline.routing.event import Event
@@ -22,6 +22,10 @@ from branchline.routing.prefix.places import Owner, Places
 from branchline.routing.prefix.stored_places import StoredPlaces, pack_places
 from branchline.routing.prefix.trees import PartPrefix, Prefix, Trees
 from branchline.routing.prefix.updates import part_of
+
+if TYPE_CHECKING:  # compiled loops are imported when the first batch needs them
+    from branchline.routing.compiled.interests import Interests
+    from branchline.routing.compiled.paths import Paths
 
 
 @dataclass(slots=True)
@@ -73,6 +77,10 @@ class Forwarder:
         """The owner is no longer interested in this; in the same for another reason it still may be."""
         for filter_ in cover:
             self.places[part_of(filter_, len(self.places))].remove(filter_, owner)
+
+    def interests(self, paths: "Paths") -> "Sequence[Interests] | None":
+        """Who is interested in the events of a batch, part by part, wherever the filters stand."""
+        return [places.interests(paths) for places in self.places]
 
     def enter(self, event: Event) -> Prefix:
         """The one content match of an event's life."""

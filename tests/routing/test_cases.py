@@ -3,24 +3,32 @@
 A line of the file is a filter in some spelling and either an event with the verdict, or the code with which
 the filter is refused. A code beside an event refuses that event, not the filter. `indexed` says whether
 intervals, kinds and words contained can say all of the filter. To hold another matcher to the law, add it
-to EVALUATORS.
+to EVALUATORS; every matching that has a name is there by itself.
 """
 
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+from every_method import EVERY_MATCHING
 
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.compiling import Compiled, compile_filter
+from branchline.routing.control import Identity
 from branchline.routing.evaluate import Attributes, evaluate
 from branchline.routing.event import Event
 from branchline.routing.expression import Expression
+from branchline.routing.methods.naming import Methods, make_matching
+from branchline.routing.methods.protocols import Interest, Matching
+from branchline.routing.prefix.delivering import decide
+from branchline.routing.prefix.forwarding import Found
+from branchline.routing.prefix.places import Owner
+from branchline.routing.prefix.trees import Trees
 from branchline.routing.spellings import SPELLINGS, read_filter
 
 CASES_FILE = Path(__file__).parent.parent / "cases" / "filters.jsonl"
@@ -92,7 +100,37 @@ def compiled(spelling: str, text: str, event: Attributes) -> bool | Rejection:
     return made if isinstance(made, Rejection) else made.matches(Event(event))
 
 
-EVALUATORS: dict[str, Evaluator] = {"naive": naive, "compiled": compiled}
+def subscription(text: str) -> Identity:
+    """Whoever wants what the text says."""
+    return Identity("home", text, "one")
+
+
+@cache
+def crowd(name: str, spelling: str) -> tuple[Matching, dict[Owner, Compiled]]:
+    """A matching of this name with all filters of the spelling."""
+    matching, filters = make_matching(Methods(matching=name), Trees()), dict[Owner, Compiled]()
+    for text in dict.fromkeys(case.filter for case in of(spelling)):
+        owner, made = subscription(text), compile_once(spelling, text)
+        if isinstance(made, Compiled):
+            matching.add(Interest(owner, made, owner))
+            filters[owner] = made
+    return matching, filters
+
+
+def matched(name: str, spelling: str, text: str, event: Attributes) -> bool | Rejection:
+    """Whether the filter's owner is found among all others, and is owed the event."""
+    matching, filters = crowd(name, spelling)
+    owner, looked_at = subscription(text), Event(event)
+    found = matching.match(looked_at)
+    owed = decide(Found(found.certain & {owner}, found.doubtful & {owner}), filters, looked_at)
+    return owed.undecided.get(owner, owner in owed.owners)
+
+
+EVALUATORS: dict[str, Evaluator] = {
+    "naive": naive,
+    "compiled": compiled,
+    **{f"matching {name}": partial(matched, name) for name in EVERY_MATCHING},
+}
 
 by_spelling = pytest.mark.parametrize("spelling", sorted(SPELLINGS))
 by_evaluator = pytest.mark.parametrize("evaluator", EVALUATORS)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from branchline.routing import filters
+from branchline.routing.choices import each_choice
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.compiling import Compiled, compile_expression, compile_filter
 from branchline.routing.covers import disjoin
@@ -45,6 +46,41 @@ def test_the_cover_never_misses(expression: Expression, attributes: dict[str, Js
     if evaluate(expression, attributes) is True:
         assert isinstance(compiled, Compiled)
         assert Event(attributes).may_match(compiled.cover)
+
+
+@often
+@by_spelling
+@given(data=st.data())
+def test_the_cover_holds_for_one_choice_of_what_matches(spelling: str, data: st.DataObject) -> None:
+    """An index that matches each choice of an event with arrays by itself misses nothing either."""
+    text, attributes = data.draw(pairs(spelling))
+    compiled = compile_filter(spelling, text)
+    if isinstance(compiled, Compiled) and compiled.matches(Event(attributes)) is True:
+        assert holds_for_one_choice(compiled, attributes)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "items.sku HAS 'a' AND items.qty HAS 7",
+        "items.sku = 'a' AND items.qty HAS 7",
+        "items HAS 1 AND items.qty = 7",
+        "(items.sku HAS 'a' OR items.sku HAS 'c') AND items.qty = 7",
+    ],
+)
+def test_what_different_objects_of_an_array_have_is_not_asked_of_one(text: str) -> None:
+    """HAS chooses nothing: what it asks for may be in another object than what else is asked for."""
+    compiled = compile_filter("sql", text)
+    assert isinstance(compiled, Compiled)
+    attributes: dict[str, JsonValue] = {"items": [{"sku": "a", "qty": 2}, {"sku": "b", "qty": 7}, 1]}
+    assert compiled.matches(Event(attributes)) is True
+    assert holds_for_one_choice(compiled, attributes)
+
+
+def holds_for_one_choice(compiled: Compiled, attributes: dict[str, JsonValue]) -> bool:
+    paths = {constraint.path for filter_ in compiled.cover for constraint in filter_}
+    choices: Any = each_choice(paths, attributes)
+    return any(Event(choice).may_match(compiled.cover) for choice in choices)
 
 
 @often

@@ -1,0 +1,45 @@
+"""Every method that a configuration can name, and how they go together: what tests of all methods run over.
+
+Read from the tables of names, so that a method that is added there is held to all of it at once. A name that
+takes a number is there twice, with and without one.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations, product
+from typing import Any
+
+from branchline.routing.methods.naming import FORWARDING, MATCHING, Methods, misfit
+
+NUMBER = 2
+"""Behind the names that take one: small, so that limits are met."""
+
+
+def _texts(names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        yield from (name, f"{name}({NUMBER})")
+
+
+EVERY_METHODS: tuple[Methods, ...] = tuple(
+    methods
+    for names in product(_texts(FORWARDING), _texts(MATCHING))
+    if misfit(methods := Methods(*names)) is None
+)
+"""A forwarding and a matching, all that fit together."""
+
+EVERY_MATCHING: tuple[str, ...] = tuple(dict.fromkeys(methods.matching for methods in EVERY_METHODS))
+
+
+def pairwise_rows(*choices: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Few rows with one of each of the choices, in which any two of different choices come together."""
+
+    def pairs(row: tuple[Any, ...]) -> set[tuple[tuple[int, Any], ...]]:
+        return set(combinations(enumerate(row), 2))
+
+    rows = list(product(*choices))
+    missing = set().union(*map(pairs, rows))
+    chosen = []
+    while missing:
+        best = max(rows, key=lambda row: len(pairs(row) & missing))
+        missing -= pairs(best)
+        chosen.append(best)
+    return chosen
