@@ -39,7 +39,7 @@ from branchline.streaming.facts import pack, unpack
 from branchline.streaming.images import Images
 from branchline.streaming.log import LayoutDiffers
 
-LAYOUT_VERSION = 3
+LAYOUT_VERSION = 4
 """Of everything below, and of what `facts.py` packs. Raise it with any change that an older or newer program
 could not read."""
 

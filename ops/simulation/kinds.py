@@ -11,9 +11,11 @@ from branchline.ops.simulation.kind import Kind
 from branchline.ops.simulation.levels import KIND as LEVELS
 from branchline.ops.simulation.network import KIND as NETWORK
 from branchline.ops.simulation.optimising import KIND as OPTIMISE
+from branchline.ops.simulation.pruning import KIND as PRUNING
 from branchline.ops.simulation.query_sets import KIND as QUERIES
 from branchline.ops.simulation.reuse import KIND as REUSE
 
 KINDS: Mapping[str, Kind[Any]] = {
-    kind.name: kind for kind in (GROWTH, LEVELS, HEIGHTS, QUERIES, NETWORK, REUSE, OPTIMISE, FAULTS, COUNTING)
+    kind.name: kind
+    for kind in (GROWTH, LEVELS, HEIGHTS, QUERIES, NETWORK, REUSE, OPTIMISE, PRUNING, FAULTS, COUNTING)
 }

@@ -14,7 +14,8 @@ What is found and what is counted hangs on the trees that are there, and not on 
 Cost: of adding, the leaves of the tree, a few times; of an event, what the forms take.
 """
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
@@ -66,6 +67,17 @@ class TreeIndex:
         self._found_predicates = np.zeros(0, np.int32)
         self._found_trees = np.zeros(0, np.int32)
         self._event = 0
+
+    @classmethod
+    def of(cls, trees: Iterable[Node]) -> "TreeIndex":
+        """An index of all these, each once, laid out at once and not as they come."""
+        index = cls(plain_most=sys.maxsize)
+        for tree in dict.fromkeys(trees):
+            index.add(tree)
+        index._plain_most = PLAIN_MOST
+        if len(index) > PLAIN_MOST:
+            index._settle()
+        return index
 
     def __len__(self) -> int:
         return len(self._numbers)

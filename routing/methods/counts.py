@@ -28,6 +28,9 @@ COUNTS: Mapping[str, tuple[str, str]] = {
     "filters_hidden": ("covering", "filters left out because another one covers them, at each match"),
     "filters_merged": ("merging", "filters fewer because some together are one, at each match"),
     "filters_merged_imperfectly": ("imperfect", "filters fewer because some are nearly one, at each match"),
+    "predicates_fulfilled": ("boolean", "predicates that an event satisfies"),
+    "trees_evaluated": ("boolean", "trees with enough of them to be evaluated"),
+    "predicates_pruned": ("prune", "predicates of other homes' filters that are left out, at each match"),
     "predicates_replaced": ("replace", "predicates that a wider one stands for, at each match"),
 }
 """Names, each with the method that counts it and what it counts."""

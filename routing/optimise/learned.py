@@ -12,7 +12,8 @@ next one comes before the letter was read, the same number is learned again; onl
 
 Constraints are known by a digest, so that what is told has a fixed size. One that was not counted borrows the
 mean share of those that were on its dimension and of its form; if there are none, what is assumed without any
-counting (`selectivity.py`).
+counting (`selectivity.py`). One that no event of the sample satisfied is rare and not impossible: it borrows
+too, at most half an event's share. Otherwise nothing would be lost by pruning what stands beside it.
 
 What was learned decides which entries become simpler, and never what is owed to anybody: the worst that a
 wrong count can do is to send an event for nothing.
@@ -21,10 +22,9 @@ Cost: of learning, the constraints counted times the events in the sample, once 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from statistics import fmean
 from struct import Struct
 from typing import TypeVar
 
@@ -99,21 +99,33 @@ class Counted:
     def __init__(self, learned: Learned, constraints: Iterable[Constraint], assumed: Selectivity) -> None:
         """For these constraints; others borrow from them too."""
         counts = dict(_COUNTED.iter_unpack(learned.counted))
+        known = {each: counts.get(_digest(each)) for each in constraints}
         self._assumed = assumed
-        self._shares: dict[Constraint, float] = {}
-        alike: dict[tuple[Dimension, str], list[float]] = {}
-        for each in sorted(set(constraints), key=_digest):
-            count = counts.get(_digest(each))
-            if count is not None:
-                share = self._shares[each] = count / learned.events
-                alike.setdefault(_form(each), []).append(share)
-        self._borrowed = {form: fmean(shares) for form, shares in alike.items()}
+        self._shares, self._borrowed = shares(
+            {each: count for each, count in known.items() if count is not None}, learned.events
+        )
 
     def share(self, constraint: Constraint) -> float:
         known = self._shares.get(constraint)
         if known is None:
             known = self._borrowed.get(_form(constraint))
         return self._assumed.share(constraint) if known is None else known
+
+
+def shares(
+    counts: Mapping[Constraint, int], events: int
+) -> tuple[dict[Constraint, float], dict[tuple[Dimension, str], float]]:
+    """The share of each constraint of which so many events satisfied so many, and what others may borrow."""
+    alike: dict[tuple[Dimension, str], list[int]] = {}
+    for each, count in counts.items():
+        alike.setdefault(_form(each), []).append(count)
+    # As if half an event more had satisfied one of them, whichever.
+    borrowed = {form: (sum(found) + 0.5) / (events * len(found)) for form, found in alike.items()}
+    made = {
+        each: count / events if count else min(0.5 / events, borrowed[_form(each)])
+        for each, count in counts.items()
+    }
+    return made, {form: min(1.0, share) for form, share in borrowed.items()}
 
 
 def _digest(constraint: Constraint) -> bytes:

@@ -83,10 +83,14 @@ OWN: Mapping[str, Moved] = {
     "counting": lambda counts: counts["constraints_counted"] > 0,
     "access": lambda counts: counts["access_hits"] > 0,
     "kd": lambda counts: counts["kd_visited"] > 0,
+    "boolean": lambda counts: counts["trees_evaluated"] > 0,
     "covering": lambda counts: counts["filters_hidden"] > 0,
     "merging": lambda counts: counts["filters_merged"] > 0,
     "imperfect": lambda counts: counts["filters_merged_imperfectly"] > 0,
     "replace": lambda counts: counts["predicates_replaced"] > 0,
+    "prune": lambda counts: counts["predicates_pruned"] > 0,
+    "prune-time": lambda counts: counts["predicates_pruned"] > 0,
+    "prune-precision": lambda counts: counts["predicates_pruned"] > 0,
 }
 """What shows that a method is at work: a count that another one would leave alone."""
 
