@@ -45,8 +45,15 @@ def pairwise_rows(*choices: Sequence[Any]) -> list[tuple[Any, ...]]:
     return chosen
 
 
+AT_WORK = {"prune-precision": "prune-precision(300)"}
+"""What would have nothing to do with the few filters of a test, with a number that gives it something."""
+
+
 def _fitting(rows: Iterable[tuple[str, str, str | None]]) -> list[Methods]:
-    made = (Methods(one, other, optimise=() if third is None else (third,)) for one, other, third in rows)
+    made = (
+        Methods(one, other, optimise=() if third is None else (AT_WORK.get(third, third),))
+        for one, other, third in rows
+    )
     return [methods for methods in made if misfit(methods) is None]
 
 
