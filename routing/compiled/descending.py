@@ -106,6 +106,9 @@ def descend(
         for word in range(word_first[row], word_first[row + 1]):
             mine[count] = places.words + words[word]
             count += 1
+        rests = np.uint64(0)
+        for each in range(count):
+            rests |= np.uint64(1) << np.uint64(mine[each] & 63)
 
         at = entry = first[which]
         node, depth, top = ROOT, 0, 0
@@ -119,7 +122,7 @@ def descend(
                 if top + count + last_group - group > len(stack):
                     room = int(2 * (top + count + last_group - group))
                     stack, levels, packed = _wider(stack, room), _wider(levels, room), _wider(packed, room)
-                asked = nodes[2 * node]
+                asked = nodes[2 * node] & rests
                 if asked:
                     for each in range(count):
                         if not asked >> np.uint64(mine[each] & 63) & np.uint64(1):
