@@ -24,11 +24,15 @@ import numpy as np
 
 from branchline.routing.compiled.kernels import inlined, kernel
 from branchline.routing.compiled.lookups import NOTHING, find
+from branchline.routing.compiled.memory import byte_at, load_int, load_long, store_int, store_long
 from branchline.routing.compiled.names import Names, Slots, block_in, child_in, number_key, slot_beyond
-from branchline.routing.compiled.prefixes import Bytes, Flags, Ints, Longs, Prefixes
+from branchline.routing.compiled.prefixes import Flags, Ints, Longs, Prefixes
 from branchline.routing.compiled.standing import NOBODY, Owners, Standing
 from branchline.routing.prefix.edges import ROOT
 from branchline.routing.prefix.forwarding import Forwarder
+
+_FRAME = 8
+"""Bytes of a number on the stack."""
 
 
 class Followed(NamedTuple):
@@ -77,6 +81,8 @@ class Follower:
         handled = rows.copy()
         count = len(self.owners.table)
         told = prefixes.frozen()
+        numbers = np.diff(prefixes.beside_first).max(initial=0)
+        work = np.empty(3 * (int(prefixes.entries.max(initial=0)) + 1) + int(numbers), np.int64)
         first, items = np.zeros(prefixes.rows + 1, np.int64), np.zeros(0, np.int32)
         for part, (names, standing) in enumerate(zip(self._names, self._standing, strict=True)):
             found = _follow(
@@ -88,6 +94,7 @@ class Follower:
                 standing.pool,
                 count,
                 handled,
+                work,
             )
             first, items = _join(first, items, *found, count, handled) if part else found
         return Followed(handled, first, items >> 1, (items & 1).astype(np.bool_))
@@ -103,29 +110,19 @@ def _follow(
     pool: Ints,
     owners: int,
     handled: Flags,
+    work: Longs,
 ) -> tuple[Longs, Ints]:
     """Follow one part of each row that is handled so far; rows that cannot be followed are not any more."""
     # Asking a tuple for an array counts the array's owners up and down: not for every row.
     arrays, part_first, cut, many = prefixes.arrays, prefixes.part_first, prefixes.cut, prefixes.many
-    incarnation, clock, data = prefixes.incarnation, prefixes.clock, prefixes.data
+    incarnation, clock, data = prefixes.incarnation, prefixes.clock, prefixes.data.ctypes.data
     entries, entries_at = prefixes.entries, prefixes.entries_at
-    beside_first, overflow = prefixes.beside_first, prefixes.beside
-    blocks, block_of, others = slots.blocks, slots.block_of, slots.others
+    beside_first, overflow, others = prefixes.beside_first, prefixes.beside, slots.others
 
     rows = len(handled)
     first, items = np.zeros(rows + 1, np.int64), np.empty(2 * rows + 64, np.int32)
     place_of = np.full(owners, -1, np.int64)
-    deepest = most = 0
-    for part in range(len(clock)):
-        deepest = max(deepest, entries[part])
-        most = max(most, entries[part] + beside_first[part + 1] - beside_first[part])
-    cells = np.empty(most + 1, np.int32)
-    met, end, parent = (
-        np.empty(deepest + 2, np.int64),
-        np.empty(deepest + 2, np.int64),
-        np.empty(deepest + 2, np.int64),
-    )
-    root = block_of[ROOT]
+    cells = np.empty(len(work), np.int32)
     for row in range(rows):
         start = count = first[row]
         part = part_first[row] + version.part
@@ -136,34 +133,10 @@ def _follow(
             and incarnation[part] == version.incarnation
             and not (cut[part] or many[part])
         )
-        found = np.int64(0)
+        found = 0
         if follows:
-            cells[0] = at_node[ROOT]
-            found += cells[0] != NOBODY
-            at, top = entries_at[part], np.int64(0)
-            met[0], end[0], parent[0] = root, root + blocks[root], ROOT
-            for _ in range(entries[part]):
-                packed = np.int64(data[at])
-                at += 1
-                if packed >= 0x80:
-                    packed, at = _long_number(data, at - 1)
-                met[top] += (packed >> 2) + 1
-                slot = NOTHING
-                if met[top] <= end[top]:
-                    slot = blocks[met[top]]
-                if slot < 0:
-                    number = met[top] - block_of[parent[top]] - 1
-                    slot = slot_beyond(others, block_of, parent[top], number)
-                    if slot < 0:
-                        follows = False
-                        break
-                node, block = child_in(slot), block_in(slot)
-                cells[found] = at_node[node]
-                found += cells[found] != NOBODY
-                # The last of its siblings closes their run; below it, a run may be opened.
-                top += 1 - (packed & 1)
-                met[top], end[top], parent[top] = block, block + blocks[block], node
-                top -= 1 - (packed >> 1 & 1)
+            found = _met(data + entries_at[part], entries[part], slots, at_node, cells, work)
+            follows = found >= 0
         if follows:
             for place in range(beside_first[part], beside_first[part + 1]):
                 if find(others, number_key(overflow[place])) == NOTHING:
@@ -191,14 +164,51 @@ def _follow(
 
 
 @inlined
-def _long_number(data: Bytes, at: int) -> tuple[np.int64, int]:
-    """A number of several bytes; that it is one was checked when the header was read."""
-    number, shift = np.int64(0), 0
-    while data[at] >= 0x80:
-        number |= (np.int64(data[at]) & 0x7F) << shift
-        shift += 7
+def _met(at: int, count: int, slots: Slots, at_node: Ints, cells: Ints, work: Longs) -> int:
+    """Write down the cells of somebody that so many entries lead to; how many, -1 if one leads nowhere."""
+    blocks, block_of = slots.blocks.ctypes.data, slots.block_of.ctypes.data
+    at_nodes, out, met = at_node.ctypes.data, cells.ctypes.data, work.ctypes.data
+    end = met + _FRAME * count + _FRAME
+    parent = end + _FRAME * count + _FRAME
+    cell = load_int(at_nodes, ROOT)
+    store_int(out, 0, cell)
+    found = int(cell != NOBODY)
+    top, block = 0, load_long(block_of, ROOT)
+    store_long(met, 0, block)
+    store_long(end, 0, block + load_long(blocks, block))
+    store_long(parent, 0, ROOT)
+    for _ in range(count):
+        packed = byte_at(at)
         at += 1
-    return number | np.int64(data[at]) << shift, at + 1
+        if packed >= 0x80:
+            # That this ends was checked when the header was read.
+            packed, shift, more = packed & 0x7F, 7, 0x80
+            while more >= 0x80:
+                more = byte_at(at)
+                packed |= (more & 0x7F) << shift
+                shift += 7
+                at += 1
+        place = load_long(met, top) + (packed >> 2) + 1
+        store_long(met, top, place)
+        slot = NOTHING
+        if place <= load_long(end, top):
+            slot = load_long(blocks, place)
+        if slot < 0:
+            above = load_long(parent, top)
+            slot = slot_beyond(slots, above, place - load_long(block_of, above) - 1)
+            if slot < 0:
+                return -1
+        node, block = child_in(slot), block_in(slot)
+        cell = load_int(at_nodes, node)
+        store_int(out, found, cell)
+        found += cell != NOBODY
+        # The last of its siblings closes their run; below it, a run may be opened.
+        top += 1 - (packed & 1)
+        store_long(met, top, block)
+        store_long(end, top, block + load_long(blocks, block))
+        store_long(parent, top, node)
+        top -= 1 - (packed >> 1 & 1)
+    return found
 
 
 @kernel

@@ -23,6 +23,7 @@ import numpy as np
 
 from branchline.routing.compiled.checksums import crc32
 from branchline.routing.compiled.kernels import inlined, kernel
+from branchline.routing.compiled.memory import byte_at
 from branchline.routing.compiled.prefixes import (
     CHILD_NUMBER_MAX,
     Bytes,
@@ -161,21 +162,22 @@ def _entries(data: Bytes, at: int, end: int, count: int, open_runs: Longs) -> in
     if at < 0 or count > end - at:
         return -1
     begin, runs, total = at, np.int64(count > 0), np.int64(0)
-    fits = True
+    fewest = np.int64(1)
+    start = data.ctypes.data
     for _ in range(count):
         if at >= end:
             return -1
-        packed = np.int64(data[at])
+        packed = np.int64(byte_at(start + at))
         at += 1
         if packed >= 0x80:
             long, at = take_number(data, at - 1, end)
             packed = np.int64(long)
             if at < 0 or packed >> 2 > CHILD_NUMBER_MAX:
                 return -1
-        fits = fits and bool(runs > 0)
+        fewest = min(fewest, runs)
         runs += (packed >> 1 & 1) - (packed & 1)
         total += (packed >> 2) + 1
-    if not fits or runs:
+    if fewest < 1 or runs:
         return -1
     if total > CHILD_NUMBER_MAX and _largest(data, begin, end, count, open_runs) > CHILD_NUMBER_MAX:
         return -1

@@ -135,11 +135,15 @@ class Names:
     def _put(self, parents: Longs, numbers: Longs, children: Longs) -> None:
         """These edges live from now on."""
         keys = parents << CHILD_BITS | numbers
+        order = np.argsort(keys)
+        keys, children = keys[order], children[order]
         self._key_of[children] = keys
-        np.add.at(self._living, parents, 1)
-        those, place = np.unique(parents, return_inverse=True)
-        highest = np.zeros(len(those), np.int64)
-        np.maximum.at(highest, place, numbers)
+        those, first, counts = np.unique(keys >> CHILD_BITS, return_index=True, return_counts=True)
+        self._living[those] += counts.astype(np.int32)
+        highest = keys[first + counts - 1] & CHILD_NUMBER_MAX
+        if self._used == 1:
+            order = _depth_first(those, np.append(first, len(keys)), children, self.nodes)
+            those, highest = those[order], highest[order]
         sizes = _sizes(those, highest, self._blocks, self._block_of, self._living)
         self._blocks = grown(self._blocks, self._used + int((sizes + (sizes > 0)).sum()), _FREE)
         self._used = _move(those, sizes, self._blocks, self._used, self._block_of, self._key_of)
@@ -189,10 +193,10 @@ def block_in(slot: int) -> int:
 
 
 @kernel
-def slot_beyond(others: Longs, block_of: Longs, parent: int, number: int) -> int:
+def slot_beyond(slots: Slots, parent: int, number: int) -> int:
     """The slot of an edge that is in no block, below 0 if there is none."""
-    child = find(others, edge_key(parent, number))
-    return NOTHING if child == NOTHING else slot_of(child, block_of[child])
+    child = find(slots.others, edge_key(parent, number))
+    return NOTHING if child == NOTHING else slot_of(child, slots.block_of[child])
 
 
 @inlined
@@ -216,6 +220,28 @@ def _drop(keys: Longs, blocks: Longs, block_of: Longs, living: Ints) -> Longs:
             beyond[count] = key
             count += 1
     return beyond[:count]
+
+
+@kernel
+def _depth_first(parents: Longs, first: Longs, children: Longs, nodes: int) -> Longs:
+    """In which order to lay out the blocks of all nodes, so that what is met together lies together."""
+    place_of = np.full(nodes, -1, np.int64)
+    for place in range(len(parents)):
+        place_of[parents[place]] = place
+    order, stack = np.empty(len(parents), np.int64), np.empty(len(children) + 1, np.int64)
+    count, top = 0, 1
+    stack[0] = ROOT
+    while top:
+        top -= 1
+        place = place_of[stack[top]]
+        if place >= 0:
+            order[count] = place
+            count += 1
+            for child in range(first[place + 1] - 1, first[place] - 1, -1):
+                stack[top] = children[child]
+                top += 1
+    assert count == len(parents), "every living node hangs on the root"
+    return order
 
 
 @kernel

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prefix_runs import Broker, Run
-from prefix_scripts import EVENTS, Script, Step, seeded
+from prefix_scripts import EVENTS, Script, Step, seeded, sql
 from random_prefixes import some_entries
 
-from branchline.routing.compiled import standing
+from branchline.routing.compiled import names, standing
 from branchline.routing.compiled.following import Followed, Follower
 from branchline.routing.compiled.lookups import NOTHING, Lookup
 from branchline.routing.compiled.names import Names
@@ -22,6 +22,7 @@ from branchline.routing.compiled.prefixes import flat
 from branchline.routing.event import Event
 from branchline.routing.prefix import stored_places, trees
 from branchline.routing.prefix.forwarding import Forwarder, Found
+from branchline.routing.prefix.optimizer import Optimizer, Settings
 from branchline.routing.prefix.trees import PartPrefix, Prefix, Trees
 
 SEEDS = 16
@@ -133,6 +134,7 @@ def test_whom_the_reference_finds_is_found() -> None:
         with (
             patch.object(standing, "_SWEPT_FROM", seed % 5),
             patch.object(standing, "_FEW_TOUCHED", 1_000 if seed % 2 else 3),
+            patch.object(names, "_SPARE_USED", 4_096 if seed % 3 else 0),
         ):
             seen += Followers(seeded(seed)).play().seen
     for what in ("followed certain", "followed doubtful", "followed numbers", "followed parts"):
@@ -187,6 +189,33 @@ def test_prefixes_that_name_what_never_was_are_left_to_the_reference() -> None:
         assert followed.handled[row] == can_follow(broker, prefix)
     assert followed.handled.any()
     assert not followed.handled.all()
+
+
+def test_children_whose_numbers_lie_far_apart_are_followed() -> None:
+    """Where they come and go at one node, few of its numbers live: these are found too, and no others."""
+    optimizer, broker = Optimizer(1, Settings(threshold=0)), Forwarder()
+    follower = follower_of(broker)
+    told = Names(broker.trees, 0)
+    beyond = 0
+    for number in range(150):
+        for change, apply, each in (
+            (optimizer.subscribe, broker.subscribe, number),
+            (optimizer.unsubscribe, broker.unsubscribe, number - 2 - number % 5 * 9),
+        ):
+            if each >= 0 and (each % 7 or each == number):
+                cover = sql(f"x = {each} AND y > 0").cover
+                change(cover)
+                apply(cover, each)
+        for update in optimizer.updates(number):
+            broker.trees.apply(update)
+        beyond += told.slots().others[1::2].max() > 0
+        prefixes = [broker.enter(Event({"x": each, "y": 1})) for each in range(0, number + 1, 3)]
+        followed = follower.find(flat(prefixes), np.ones(len(prefixes), np.bool_))
+        assert followed.handled.all()
+        for row, prefix in enumerate(prefixes):
+            expected = broker.find(prefix, Event({}))
+            assert found(follower, followed, row).certain == expected.certain
+    assert beyond > 50
 
 
 @given(st.lists(st.tuples(st.integers(-20, 20), st.integers(NOTHING, 9)), max_size=60), st.integers(1, 9))
