@@ -140,17 +140,18 @@ def _take_passed_on(intake: Intake, name: str, rows: range) -> None:
     from branchline.routing.overlay.sent import Sent
 
     read = read_passed_on(intake.columns.headers[rows.start : rows.stop])
-    index = list(range(len(intake.at), len(intake.at) + len(rows)))
+    index: Sequence[int] = range(len(intake.at), len(intake.at) + len(rows))
     if len(read.rows) == len(rows):
         _take(intake, name, rows)
     else:
-        usual, index = set((read.rows + rows.start).tolist()), []
+        usual, some = set((read.rows + rows.start).tolist()), []
         for row in rows:
             if row in usual:
-                index.append(len(intake.at))
+                some.append(len(intake.at))
                 _take(intake, name, [row])
             else:
                 _take_one(intake, name, row)
+        index = some
     intake.arrivals.came.add(index, read)
     if index:
         intake.sent.append(Sent(name, np.array(index, np.int64), read.data, read.first, read.headers))

@@ -77,6 +77,8 @@ def _read(column: Sequence[bytes]) -> PassedOn:
 
 
 def _slices(data: Bytes, first: Longs) -> list[bytes]:
+    if not len(data):
+        return [b""] * (len(first) - 1)
     whole = data.tobytes()
     return [whole[start:end] for start, end in pairwise(first.tolist())]
 

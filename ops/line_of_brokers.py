@@ -45,7 +45,7 @@ _STAGES: dict[str, list[Place]] = {
     "decode": [(passed_on, "read_headers")],
     "follow": [(Follower, "find")],
     "divide": [(passing, "divide")],
-    "write": [(copying, "write_headers"), (passing, "write_onward"), (Written, "cells")],
+    "write": [(copying, "write_headers"), (passing, "write_onward"), (Written, "slices")],
 }
 STAGES = (*_STAGES, "rest")
 

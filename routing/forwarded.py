@@ -7,6 +7,7 @@ the reference made and whoever sends it encodes. Whoever wants to look at one co
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import overload
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from branchline.routing.deliveries import Names
 from branchline.routing.overlay.dividing import Copy
 from branchline.routing.prefix.header import Header, decode, encode
+from branchline.routing.slices import Slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +77,10 @@ class ForwardedCopies(Sequence[Forwarded]):
     def __repr__(self) -> str:
         return repr(list(self))
 
-    def encoded(self) -> list[bytes]:
+    def encoded(self) -> Sequence[bytes]:
         """The headers as they travel."""
+        if isinstance(self.headers, Slices):
+            return self.headers
         return [each if isinstance(each, bytes) else encode(each) for each in self.headers]
 
 
@@ -93,7 +97,7 @@ class CopyGathering:
         self._events: list[NDArray[np.int64]] = []
         self._at: list[NDArray[np.int32]] = []
         self._to: list[NDArray[np.int32]] = []
-        self._headers: list[bytes | Header] = []
+        self._headers: list[Sequence[bytes | Header]] = []
         self._single: list[tuple[int, int, int]] = []
         self._single_headers: list[bytes | Header] = []
 
@@ -110,7 +114,7 @@ class CopyGathering:
         self._events.append(events)
         self._at.append(np.full(len(events), self._names.number(at), np.int32))
         self._to.append(to)
-        self._headers += headers
+        self._headers.append(headers)
 
     def copies(self, batch: int) -> ForwardedCopies:
         """All of them; events from index `batch` on were held before, and come first."""
@@ -120,8 +124,12 @@ class CopyGathering:
         events = np.concatenate([single[:, 0], *self._events])
         at = np.concatenate([single[:, 1].astype(np.int32), *self._at])
         to = np.concatenate([single[:, 2].astype(np.int32), *self._to])
-        headers = self._single_headers + self._headers
+        if len(self._headers) == 1 and not self._single:
+            headers = self._headers[0]
+        else:
+            headers = list(chain(self._single_headers, *self._headers))
         order = np.lexsort((events, events < batch))
-        return ForwardedCopies(
-            events[order], at[order], to[order], [headers[each] for each in order.tolist()], self._names.all
-        )
+        if (order[1:] < order[:-1]).any():
+            events, at, to = events[order], at[order], to[order]
+            headers = [headers[each] for each in order.tolist()]
+        return ForwardedCopies(events, at, to, headers, self._names.all)

@@ -20,6 +20,7 @@ from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from branchline.routing.batches import Batches
 from branchline.routing.codes import Code, Rejection
@@ -376,10 +377,9 @@ class Shard:
             for arrival in broker.release():
                 outputs.released.append(arrival)
                 self._routed(len(events.at) + len(outputs.released) - 1, name, arrival, found)
-        done = self._route_together(events, found) if events.at else set()
-        for index, name in enumerate(events.at) if len(done) < len(events.at) else ():
-            if index not in done:
-                self._routed(index, name, events.arrivals[index], found)
+        done = self._route_together(events, found)
+        for index in np.flatnonzero(~done).tolist():
+            self._routed(index, events.at[index], events.arrivals[index], found)
         batch = len(events.at)
         outputs.deliveries = found.owed.deliveries(batch)
         outputs.forwarded = found.copies.copies(batch)
@@ -388,16 +388,18 @@ class Shard:
             listed.sort(key=lambda each: (each.event < batch, each.event))
         return [(name, fact) for name, broker in self.brokers.items() for fact in broker.said().facts]
 
-    def _route_together(self, events: EventBatch, found: "_Found") -> set[int]:
-        """Route as batches what is worth it. Gives the indexes of that."""
-        done: set[int] = set()
+    def _route_together(self, events: EventBatch, found: "_Found") -> NDArray[np.bool_]:
+        """Route as batches what is worth it, and say of which events."""
+        done = np.zeros(len(events.at), np.bool_)
+        if not len(done):
+            return done
         self._batches.begin()
         for name, indexes, scan, entered in self._batches.entering(events):
-            done.update(indexes)
-            done.difference_update(indexes[each] for each in scan.unrowed)
+            done[indexes] = True
+            done[[indexes[each] for each in scan.unrowed]] = False
             self._entered(name, indexes, scan, entered, found)
         for name, passed in self._batches.passed(events):
-            done.update(passed.done.tolist())
+            done[passed.done] = True
             self._passed(name, passed, found)
         self._batches.end()
         return done

@@ -25,6 +25,7 @@ from branchline.kafka.dispatch import Dispatch
 from branchline.kafka.header_cells import pack_headers
 from branchline.kafka.owed import Onward, Owed
 from branchline.kafka.record import Headers
+from branchline.routing.slices import Slices
 
 BLOCK_MAX_ROWS = 20_000
 """Records of a block: so many that what a block costs by itself is nothing to each of them."""
@@ -206,11 +207,14 @@ def _deliveries(owed: Owed, start: int, stop: int) -> Block:
 
 
 def _sizes(cells: Sequence[bytes | str | None]) -> NDArray[np.int64]:
+    if isinstance(cells, Slices):
+        return cells.lengths()
     return np.fromiter((NULL if cell is None else len(cell) for cell in cells), np.int64, len(cells))
 
 
 def _column(cells: Sequence[bytes | None]) -> tuple[bytes, bytes]:
-    return _sizes(cells).astype(_LENGTHS).tobytes(), b"".join(filter(None, cells))
+    data = cells.whole() if isinstance(cells, Slices) else b"".join(filter(None, cells))
+    return _sizes(cells).astype(_LENGTHS).tobytes(), data
 
 
 def _cells(lengths: memoryview, data: memoryview) -> list[bytes | None]:

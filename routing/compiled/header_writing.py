@@ -9,7 +9,6 @@ Entries are bytes already (`prefixes.py`), so they are copied in both.
 Cost: one pass to write and one for the checksum.
 """
 
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from branchline.routing.compiled.kernels import inlined, kernel
 from branchline.routing.compiled.prefixes import Bytes, Flags, Longs, Prefixes, Words, frozen
 from branchline.routing.compiled.varints import NUMBER_BYTES_MAX, put_number
 from branchline.routing.prefix.header import FORMAT_VERSION, HEADER_MAX_BYTES
+from branchline.routing.slices import Slices
 
 _HEAD_MAX = 2 + 9 + 9 + 1 + 8
 _CHECKSUM = 4
@@ -43,10 +43,9 @@ class Written(NamedTuple):
     ok: Flags
     """Whether it was written; if not, it would be too large, and its run is empty."""
 
-    def cells(self) -> list[bytes]:
+    def slices(self) -> Slices:
         """Each by itself."""
-        whole = self.data.tobytes()
-        return [whole[start:end] for start, end in pairwise(self.first.tolist())]
+        return Slices(self.data, self.first)
 
 
 def write_headers(prefixes: Prefixes, copies: Copies) -> Written:

@@ -26,7 +26,7 @@ class Copied:
 
     events: Longs = field(default_factory=lambda: np.empty(0, np.int64))
     to: Ints = field(default_factory=lambda: np.empty(0, np.int32))
-    headers: list[bytes] = field(default_factory=list)
+    headers: Sequence[bytes] = ()
     """Events, the neighbours' numbers and the headers as they travel, side by side."""
     single: list[tuple[int, Copy]] = field(default_factory=list)
     """Those of other events."""
@@ -92,7 +92,7 @@ class Copying:
         written[event[~made.ok]] = False
         kept = written[event]
         numbers = np.array([self._names.number(each) for each in position.routes.behind], np.int32)
-        copied.events, copied.to, copied.headers = event[kept], numbers[hop[kept]], made.cells()
+        copied.events, copied.to, copied.headers = event[kept], numbers[hop[kept]], made.slices()
         if not kept.all():
             copied.headers = [copied.headers[place] for place in np.flatnonzero(kept).tolist()]
         return written

@@ -48,7 +48,7 @@ class Passed:
     """To whom they are owed, side by side."""
     copied: Longs
     to: Ints
-    headers: list[bytes]
+    headers: Sequence[bytes]
     """Those that go on, the neighbours' numbers and the headers as they travel, side by side."""
     retired: int
     exact_checks: int
@@ -121,14 +121,14 @@ class Passage:
             done[left] = False
         owed, on = done[divided.owed_row], done[divided.copy_row]
         numbers = np.array([self._names.number(hop) for hop in hops], np.int32)
-        cells = written.cells()
+        headers = written.slices()
         return Passed(
             index[done],
             np.concatenate([index[divided.owed_row[owed]], index[more_rows]]),
             np.concatenate([divided.subscriber[owed], more]),
             index[divided.copy_row[on]],
             numbers[divided.hop[on]],
-            cells if on.all() else [cells[place] for place in np.flatnonzero(on).tolist()],
+            headers if on.all() else [headers[place] for place in np.flatnonzero(on).tolist()],
             int(gone[rows][done].sum()),
             exact_checks,
             refuted,
