@@ -114,7 +114,7 @@ def read_batch(topics: Topics, control: Iterable[Record], events: EventColumns |
     passed_on = topics.broker("")
     start = 0
     for topic, same in groupby(columns.topics):
-        rows = range(start, start + sum(1 for _ in same))
+        rows = range(start, start + len(list(same)))
         name, start = _broker(topic), rows.stop
         if topic.startswith(passed_on):
             _take_passed_on(intake, name, rows)
@@ -154,7 +154,8 @@ def _take_passed_on(intake: Intake, name: str, rows: range) -> None:
         index = some
     intake.arrivals.came.add(index, read)
     if index:
-        intake.sent.append(Sent(name, np.array(index, np.int64), read.data, read.first, read.headers))
+        place = np.arange(index[0], index[-1] + 1) if isinstance(index, range) else np.array(index, np.int64)
+        intake.sent.append(Sent(name, place, read.data, read.first, read.headers))
 
 
 def _take_one(intake: Intake, name: str, row: int) -> None:

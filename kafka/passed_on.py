@@ -22,6 +22,7 @@ from branchline.kafka.header_cells import NULL
 from branchline.kafka.scanning import cells
 from branchline.routing.compiled.header_reading import Headers, read_headers
 from branchline.routing.compiled.kernels import inlined, kernel
+from branchline.routing.compiled.memory import copy_bytes
 from branchline.routing.compiled.prefixes import Bytes, Longs, frozen
 
 _OURS, _PREFIX, _ORIGIN, _ONLY = (
@@ -116,9 +117,7 @@ def _find(
             if not fine:
                 break
             if not _begins(data, name, name_end, ours):
-                for place in range(start, at):
-                    foreign[foreign_at] = data[place]
-                    foreign_at += 1
+                foreign_at = _copy(foreign, foreign_at, data, start, at)
             elif _is(data, name, name_end, prefix_name):
                 fine = prefix < 0 and length != NULL
                 prefix, prefix_end = value, at
@@ -133,12 +132,8 @@ def _find(
         prefix_at, origin_at = prefix_first[row], origin_first[row]
         if is_place:
             timestamps[row] = timestamp
-            for place in range(prefix, prefix_end):
-                prefixes[prefix_at] = data[place]
-                prefix_at += 1
-            for place in range(origin, origin_end):
-                origins[origin_at] = data[place]
-                origin_at += 1
+            prefix_at = _copy(prefixes, prefix_at, data, prefix, prefix_end)
+            origin_at = _copy(origins, origin_at, data, origin, origin_end)
         else:
             foreign_at = foreign_first[row]
         prefix_first[row + 1], origin_first[row + 1] = prefix_at, origin_at
@@ -152,6 +147,13 @@ def _find(
         foreign_first,
         foreign[: foreign_first[rows]],
     )
+
+
+@inlined
+def _copy(out: Bytes, at: int, data: Bytes, begin: int, end: int) -> int:
+    """Copy these bytes; where the next ones go."""
+    copy_bytes(out.ctypes.data + at, data.ctypes.data + begin, end - begin)
+    return at + end - begin
 
 
 @inlined

@@ -13,7 +13,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from branchline.routing.deliveries import Names
+from branchline.routing.deliveries import Names, turns
 from branchline.routing.overlay.dividing import Copy
 from branchline.routing.prefix.header import Header, decode, encode
 from branchline.routing.slices import Slices
@@ -128,7 +128,7 @@ class CopyGathering:
             headers = self._headers[0]
         else:
             headers = list(chain(self._single_headers, *self._headers))
-        order = np.lexsort((events, events < batch))
+        order = np.argsort(turns(events, batch), kind="stable")
         if (order[1:] < order[:-1]).any():
             events, at, to = events[order], at[order], to[order]
             headers = [headers[each] for each in order.tolist()]

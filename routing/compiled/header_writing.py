@@ -16,6 +16,7 @@ import numpy as np
 from branchline.routing.compiled.checksums import crc32
 from branchline.routing.compiled.header_reading import Headers
 from branchline.routing.compiled.kernels import inlined, kernel
+from branchline.routing.compiled.memory import copy_bytes
 from branchline.routing.compiled.prefixes import Bytes, Flags, Longs, Prefixes, Words, frozen
 from branchline.routing.compiled.varints import NUMBER_BYTES_MAX, put_number
 from branchline.routing.prefix.header import FORMAT_VERSION, HEADER_MAX_BYTES
@@ -139,8 +140,7 @@ def _put_head(out: Bytes, at: int, arrays: bool, hops: int, topology: int, scope
 @inlined
 def _copy(out: Bytes, at: int, data: Bytes, begin: int, end: int) -> int:
     """Copy these bytes; where the next thing goes."""
-    for place in range(begin, end):
-        out[at + place - begin] = data[place]
+    copy_bytes(out.ctypes.data + at, data.ctypes.data + begin, end - begin)
     return at + end - begin
 
 
