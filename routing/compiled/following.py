@@ -10,8 +10,7 @@ certain if it is in one part.
 Theory of operation. Entries are bytes (`prefixes.py`), and are followed as they are read. A stack has the
 runs of siblings that are open, each by the slot of the one that was met last (`names.py`): the next entry is
 one of the run on top, as many slots further as it says. What an entry does to the stack is reckoned from its
-two bits instead of asked: such a question is answered by chance, and a wrong guess costs more than all the
-rest.
+two bits instead of asked, since no processor could guess the answer.
 
 Cost: for each entry a look into the names and one at the node's cell; for each owner found a look at where it
 already stands in the row, which is the only memory that grows with the owners.
