@@ -130,6 +130,10 @@ def _cut_at_depth(text: str) -> tuple[str, Rejection | None]:
     return text, None
 
 
+_SHORT = NAME_MAX_BYTES // 4
+"""Code points that take no more than the limit, whichever they are."""
+
+
 def _beyond_limits(root: object, surrogates: bool, max_fields: int) -> Rejection | None:
     leaves = 0
     pending = [root]
@@ -137,7 +141,8 @@ def _beyond_limits(root: object, surrogates: bool, max_fields: int) -> Rejection
         node = pending.pop()
         if isinstance(node, dict) and node:
             for name in node:
-                if fault := _name_fault(name, surrogates):
+                # Asked about few: a short name without surrogates has no fault.
+                if (surrogates or len(name) > _SHORT) and (fault := _name_fault(name, surrogates)):
                     return fault
             pending.extend(node.values())
         elif isinstance(node, list) and node:
@@ -157,7 +162,7 @@ def _beyond_limits(root: object, surrogates: bool, max_fields: int) -> Rejection
 def _name_fault(name: str, surrogates: bool) -> Rejection | None:
     if surrogates and _has_surrogate(name):
         return Rejection(Code.JSON_SURROGATE, "a name holds a lone surrogate")
-    if len(name) * 4 <= NAME_MAX_BYTES:
+    if len(name) <= _SHORT:
         return None
     size = len(name.encode())
     if size > NAME_MAX_BYTES:
