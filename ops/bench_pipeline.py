@@ -184,6 +184,7 @@ class Runs:
                 "checksum": self.owed.checksum,
                 "slow_share": round(self.slow_share, 4),
                 "counts": rates[mode][-1].counts,
+                "backlog_parts_ms": rates[mode][-1].parts_ms,
             }
             for mode in modes
         ]
@@ -193,6 +194,7 @@ class Runs:
     ) -> list[dict[str, Any]]:
         """A row for each mode."""
         from branchline.ops.pipeline_latency import measure_latency
+        from branchline.ops.pipeline_site import parts_of
         from branchline.streaming.router import Delivery
 
         rows = []
@@ -202,11 +204,15 @@ class Runs:
                 found = measure_latency(
                     self.site.cluster, self.site.entry, self.outbox, self.load, rate, warm_up_s, seconds
                 )
+                parts = parts_of(query)
             finally:
                 query.stop()
             say(f"  {mode}, {found.rate:.0f} events/s: p50 {found.p50_ms} ms, p95 {found.p95_ms} ms")
+            say("    parts of a batch, ms: " + ", ".join(f"{name} {ms}" for name, ms in parts.items()))
             fields = asdict(found)
-            rows.append({"delivery": mode, "latency_rate": fields.pop("rate"), **fields})
+            rows.append(
+                {"delivery": mode, "latency_rate": fields.pop("rate"), **fields, "batch_parts_ms": parts}
+            )
         return rows
 
 

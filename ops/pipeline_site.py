@@ -11,7 +11,7 @@ faster than that.
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from statistics import median
@@ -69,6 +69,8 @@ class Rate:
     batch_ms: int
     first_ms: int
     counts: dict[str, int]
+    parts_ms: dict[str, int] = field(default_factory=dict)
+    """What the parts of a batch take."""
 
     @property
     def per_s(self) -> float:
@@ -166,7 +168,8 @@ class Site:
 
         with _Running(self.start(mode, observe)) as query:
             batches = _until_entered(query, self.entry, events)
-        return _rate(batches, counts)
+            parts = parts_of(query)
+        return replace(_rate(batches, counts), parts_ms=parts)
 
     def move(self, start: Sequence[int], events: int, number: int) -> Rate:
         """Let Spark move the events from these offsets on to another topic, with no operator."""
@@ -219,6 +222,13 @@ def batches_of(query: StreamingQuery, entry: str) -> list[Batch]:
             took_s = progress.durationMs["triggerExecution"] / 1e3
             made.append(Batch(progress.batchId, began.timestamp(), took_s, entered, progress.numInputRows))
     return made
+
+
+def parts_of(query: StreamingQuery) -> dict[str, int]:
+    """What the parts of a batch take, as Spark names them: milliseconds, the middle of the last batches."""
+    told: list[Any] = [each for each in query.recentProgress if each.numInputRows]
+    names = sorted({name for each in told for name in each.durationMs})
+    return {name: round(median(each.durationMs.get(name, 0) for each in told)) for name in names}
 
 
 def _moved(source: Any, topic: str) -> int:

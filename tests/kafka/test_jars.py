@@ -170,7 +170,7 @@ def test_progress_is_told(play_ivy: PlayIvy, home: Home) -> None:
     told: list[str] = []
     ensure_jars(home, told.append)
     assert told[0].startswith("Fetching")
-    assert told[-1].startswith("Fetched 6 jars")
+    assert told[-1].startswith("Fetched 7 jars")
     assert "repository.example" not in "".join(told)
 
 

@@ -89,4 +89,5 @@ def test_a_backlog_is_worked_off_and_delivered(
     # Of a batch's events each partition gets its share, rounded.
     assert sum(start) == 0 and 195 <= rate.events <= 205 and rate.batches >= 2 and rate.per_s > 0
     assert rate.counts["accepted"] == 400
+    assert 0 < rate.parts_ms["addBatch"] <= rate.parts_ms["triggerExecution"]
     check("router", outbox.since(mark), load.owed()[0])
