@@ -29,8 +29,8 @@ _OURS, _PREFIX, _ORIGIN, _ONLY = (
     np.frombuffer(name.encode(), np.uint8) for name in (bl.OURS, bl.PREFIX, bl.ORIGIN, bl.ONLY)
 )
 _TOPIC_MAX = 249
-_DIGITS_MAX = 18
-"""Digits of a number that is below 2**63 whatever they are."""
+_DIGITS_MAX = 19
+"""Digits of a number that is below 2**63, or else seems to be negative: it is below 2**64."""
 _COLON, _MINUS, _ZERO, _NINE = b":-09"
 
 
@@ -203,7 +203,9 @@ def _place(data: Bytes, start: int, end: int) -> tuple[bool, int]:
         while at < end and _ZERO <= data[at] <= _NINE:
             number = number * 10 + np.int64(data[at] - _ZERO)
             at += 1
-        if not 1 <= at - digits <= _DIGITS_MAX or (data[digits] == _ZERO and (at - digits > 1 or negative)):
+        if not 1 <= at - digits <= _DIGITS_MAX or number < 0:
+            return False, 0
+        if data[digits] == _ZERO and (at - digits > 1 or negative):
             return False, 0
         if field < 2 and (at >= end or data[at] != _COLON):
             return False, 0

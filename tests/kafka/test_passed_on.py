@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import strategies as our
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from random_prefixes import some_headers
 from record_nets import BROKERS, NOW_MS, TOPICS, Net, overlay
@@ -37,6 +37,7 @@ odd_origins = st.sampled_from(
     [
         *(b"", b"a", b"a:1:2", b"a:1:2:3:4", b"a:01:2:3", b"a:1:2:-0", b"a:1:2:-1", b"a:-1:2:3", b":1:2:3"),
         *(b"a b:1:2:3", b"a:1:2:3 ", b"a:1::3", b"a:1:2:9223372036854775807", b"a:1:2:9223372036854775808"),
+        *(b"a:1:9223372036854775808:3", b"a:1:9999999999999999999:3", b"a:1:2:-9999999999999999999"),
         *(b"a" * 249 + b":0:0:0", b"a" * 250 + b":0:0:0", b"\xff:1:2:3", b"a:1:\xd9\xa1:3", b"a:1:2:-00"),
         *(b"a:1:2:00000000000000000001", b"a:999999999999999999:2:-999999999999999999"),
     ]
@@ -96,6 +97,7 @@ def test_reading_together_is_reading_one_by_one(some: list[Record]) -> None:
 
 
 @given(st.lists(usual, min_size=1, max_size=5))
+@example([((bl.PREFIX, encode(some_headers(Random(1), 1)[0])), (bl.ORIGIN, b"a:0:9223372036854775807:0"))])
 def test_what_we_write_is_read_together(some: list[Headers]) -> None:
     """None that is as we write it is left to the reference."""
     made = [Record(Place("a.b.broker.x", 0, row, 0), None, None, each) for row, each in enumerate(some)]
