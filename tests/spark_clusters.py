@@ -69,7 +69,9 @@ class SparkCluster:
         self.look()
         for process in reversed(self._started):
             process.terminate()
-        psutil.wait_procs(list(self._seen), timeout=5)
+        # Not psutil's own way to wait: of one that is gone just then it says that there is no such file.
+        with suppress(AssertionError):
+            wait_until(lambda: not living(list(self._seen)), 5, "all of it has ended")
         for left in living(list(self._seen)):
             with suppress(psutil.NoSuchProcess):
                 left.kill()
