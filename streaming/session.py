@@ -85,7 +85,7 @@ EXECUTOR_VARIABLES = (FOLDER,)
 
 COLLECTOR = ("-XX:+UseParallelGC", "-XX:NewRatio=1")
 """What a batch makes is garbage at its end: with much room for what is young, little of it is ever copied.
-With Java's own choice, which works beside the batches, a batch took a fifth longer on two cores."""
+Java's own choice works beside the batches, and takes their time where there are few cores."""
 
 _PYTHONPATH = "spark.executorEnv.PYTHONPATH"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
