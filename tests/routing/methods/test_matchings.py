@@ -277,7 +277,8 @@ class Forgetful(TableMatching):
 
     def remove(self, interest: Interest) -> None:
         for filter_ in interest.compiled.cover:
-            self._owners.get(filter_, {}).pop(interest.owner, None)
+            if filter_ in self._owning:
+                self._owning[filter_].pop(interest.owner, None)
 
 
 class Sure(TableMatching):
