@@ -1,11 +1,12 @@
 """Where methods are named: a configuration says which, and each is made by the module of that name.
 
 Forwarding: `prefix` follows the result of the one content match, `rematch` matches at every broker,
-`always-reuse` and `partial-reuse` look up the keys of what matched. Matching: `tree` matches against the
-Routing Tree, `table` asks every filter, `counting` counts satisfied constraints, `access` asks an index of
-access predicates, `kd` k-d trees, `boolean` evaluates trees of predicates. Dissemination: `simple` floods, to
-all but the teller. Optimisations of what a broker keeps of other homes: see `routing/optimise/`. A name may
-have a number behind it, as in `counting(10)`, which is the method's own.
+`always-reuse` and `partial-reuse` look up the keys of what matched, `bloom` and `bloom-sbstree` a Bloom
+filter of it. Matching: `tree` matches against the Routing Tree, `table` asks every filter, `counting` counts
+satisfied constraints, `access` asks an index of access predicates, `kd` k-d trees, `boolean` evaluates trees
+of predicates. Dissemination: `simple` floods, to all but the teller. Optimisations of what a broker keeps of
+other homes: see `routing/optimise/`. A name may have a number behind it, as in `counting(10)`, which is the
+method's own.
 
 A method's module is imported when it is chosen, and has a `make`.
 """
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from branchline.routing.bloom.bits import SIZE_MAX
 from branchline.routing.methods.protocols import Dissemination, Forwarding, Matching
 from branchline.routing.methods.simple import Simple
 from branchline.routing.prefix.trees import Trees
@@ -28,6 +30,8 @@ FORWARDING: Mapping[str, str] = {
     "rematch": "rematch",
     "always-reuse": "reuse",
     "partial-reuse": "reuse",
+    "bloom": "bloom",
+    "bloom-sbstree": "bloom",
 }
 """Names, and the modules of this package that make them."""
 
@@ -62,9 +66,15 @@ UNTOLD: Mapping[str, str] = {
 """Names of optimisations that cannot be used yet, and why."""
 
 NUMBERED: frozenset[str] = frozenset(
-    {"counting", "imperfect", "partial-reuse", "prune", "prune-precision", "prune-time", "replace"}
+    {
+        *("bloom", "bloom-sbstree", "counting", "imperfect", "partial-reuse"),
+        *("prune", "prune-precision", "prune-time", "replace"),
+    }
 )
 """Names that may have a number behind them."""
+
+NUMBERS: Mapping[str, range] = dict.fromkeys(("bloom", "bloom-sbstree"), range(1, SIZE_MAX + 1))
+"""Names of which not every number can be used, and which can."""
 
 BATCHES_FROM = 2_000
 """For fewer, asking one by one takes less than to make the arrays. What is delivered is the same."""
@@ -128,6 +138,12 @@ _MISFITS: Sequence[tuple[Callable[[str, str, str], bool], str]] = (
         ),
         "always-reuse names all subscriptions that match, and with covering nobody knows them all",
     ),
+    (
+        lambda forwarding, _, dissemination: (
+            forwarding.startswith("bloom") and dissemination.startswith("covering")
+        ),
+        "a Bloom filter is of the constraints known where an event enters, and with covering some are not",
+    ),
 )
 """Names of a forwarding, a matching and a dissemination that do not go together, and why."""
 
@@ -135,6 +151,10 @@ _UNOPTIMISED: Mapping[str, str] = {
     "prefix": "prefix forwarding matches content once for all brokers, so none may make a table of its own",
     "always-reuse": "keys name subscriptions one by one, so none may be left out or become one with another",
     "partial-reuse": "keys name subscriptions one by one, so none may be left out or become one with another",
+    **dict.fromkeys(
+        ("bloom", "bloom-sbstree"),
+        "a Bloom filter is of constraints that all brokers know, so none may leave any out or change them",
+    ),
 }
 """Names of forwardings that no optimisation goes together with, and why."""
 
@@ -153,8 +173,11 @@ def misfit(methods: Methods) -> str | None:
         wrong = unknown(what, text, known)
         if wrong is not None:
             return wrong
-        if _chosen(text).number is not None and _chosen(text).name not in NUMBERED:
-            return f"{what} = {text!r}: {_chosen(text).name} takes no number"
+        name, number = _chosen(text)
+        if number is not None and name not in NUMBERED:
+            return f"{what} = {text!r}: {name} takes no number"
+        if number is not None and number not in (usable := NUMBERS.get(name, range(number, number + 1))):
+            return f"{what} = {text!r}: the number must be from {usable[0]} to {usable[-1]}"
     names = [_chosen(text).name for _, text, _ in kinds]
     if methods.optimise and names[0] in _UNOPTIMISED:
         return f"optimise = {', '.join(methods.optimise)}: {_UNOPTIMISED[names[0]]}"
