@@ -16,8 +16,8 @@ from branchline.routing.bloom.bits import Shape
 from branchline.routing.prefix.places import Owner
 
 PARTS = 8
-"""Levels, unless a Bloom filter has fewer bits. With 2^14 bits, four are as good for filters that are mostly
-ranges and three times as slow for equalities, and more than 32 are slower for both."""
+"""Levels, unless a Bloom filter has fewer bits: with half as many, nodes have far more children,
+with many more, paths are long."""
 
 
 class BfTree:
