@@ -33,8 +33,9 @@ from branchline.routing.bloom.bits import Shape
 from branchline.routing.bloom.sbstree import SbsTree
 from branchline.routing.bloom.travelling import UNTOLD, EventBits
 from branchline.routing.event import Event
-from branchline.routing.methods.naming import Methods, make_matching, named
+from branchline.routing.methods.naming import Methods, make_matching
 from branchline.routing.methods.protocols import Forwarding, Interest, Matching, Sought
+from branchline.routing.methods.words import named
 from branchline.routing.prefix.forwarding import Found
 from branchline.routing.prefix.places import Owner
 from branchline.routing.prefix.trees import Prefix, Trees

@@ -213,14 +213,13 @@ def test_bits_that_are_set_by_chance_find_more() -> None:
     assert found == [20, 1]
 
 
-def test_what_it_goes_with(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_it_goes_with() -> None:
     """Any matching, no optimisation, no covering; sizes that fit a header."""
-    known = dict.fromkeys(("simple", "covering-poset"))
-    monkeypatch.setattr("branchline.routing.methods.naming.DISSEMINATION", known)
     for name in ("bloom", "bloom-sbstree", "bloom(1)", "bloom-sbstree(16)"):
         assert misfit(Methods(name, "counting")) is None
-        assert misfit(Methods(name, "table", "covering-poset")) == (
-            "a Bloom filter is of the constraints known where an event enters, and with covering some are not"
+        assert misfit(Methods(name, "table", "covering")) == (
+            "a Bloom filter is of the constraints known where an event enters, and only simple dissemination "
+            "makes them known everywhere"
         )
         assert misfit(Methods(name, "table", optimise=("merging",))) == (
             "optimise = merging: a Bloom filter is of constraints that all brokers know, so none may leave "
