@@ -16,16 +16,17 @@ from numpy.typing import NDArray
 
 from branchline.kafka.events import Event, decode_event
 from branchline.kafka.header_cells import unpack_headers
-from branchline.kafka.header_kernels import header_columns, table
+from branchline.kafka.header_kernels import Table, header_columns, table
 from branchline.kafka.record import Place, Record
 from branchline.kafka.record_kernels import STAMP_BYTES, Batch, scan_records
-from branchline.kafka.structured_kernels import OPAQUE, SLOW
+from branchline.kafka.structured_kernels import CHOOSES, OPAQUE, SLOW
 from branchline.routing.codes import Rejection
 from branchline.routing.compiled.memory import PADDING, address
-from branchline.routing.compiled.paths import Paths
+from branchline.routing.compiled.paths import Paths, Trie
 from branchline.routing.compiled.reading import rows_of
 from branchline.routing.compiled.scanning import work
 from branchline.routing.compiled.spans import Scanned, joined
+from branchline.routing.compiled.spreading import NONE, PLAIN, Entries, measure, spread
 
 _ENTRY_MIN_BYTES = 4
 """Bytes for which there is at most one entry: a member has two quotes, a colon and a value. A header, which
@@ -135,14 +136,14 @@ class Scanner:
 
     def scan(self, columns: RecordColumns) -> Read:
         """What is at the paths, in each record."""
-        fast, outcome, slow = _scanned(self._paths, columns)
+        fast, arrays, outcome = _scanned(self._paths, columns)
         opaque = outcome == OPAQUE
-        arrays = np.zeros(len(columns), np.bool_)
-        if not slow:
+        slow = np.flatnonzero(outcome == SLOW)
+        if not slow.size:
             return Read(fast, {}, [], opaque, arrays, {})
         rejected: dict[int, Rejection] = {}
         events: dict[int, Event] = {}
-        for index in np.flatnonzero(outcome == SLOW).tolist():
+        for index in slow.tolist():
             event = decode_event(columns.record(index))
             if isinstance(event, Rejection):
                 rejected[index] = event
@@ -156,8 +157,8 @@ class Scanner:
         return Read(scanned, rejected, decoded[rows.unrowed].tolist(), opaque, arrays, events)
 
 
-def _scanned(paths: Paths, columns: RecordColumns) -> tuple[Scanned, NDArray[np.uint8], int]:
-    """The rows that the kernels make, what became of each record, and how many are SLOW."""
+def _scanned(paths: Paths, columns: RecordColumns) -> tuple[Scanned, NDArray[np.bool_], NDArray[np.uint8]]:
+    """The rows that the kernels make, which records have arrays to choose from, and what became of each."""
     records, trie = len(columns), paths.trie()
     values, keys, headers = columns.values, columns.keys, columns.headers
     layout = trie.layout()
@@ -190,9 +191,34 @@ def _scanned(paths: Paths, columns: RecordColumns) -> tuple[Scanned, NDArray[np.
         address(first),
         address(outcome),
     )
-    slow = scan_records(batch, layout, desk, table(table_columns))
+    header_table = table(table_columns)
+    unread = scan_records(batch, layout, desk, header_table)
+    if unread and (outcome == CHOOSES).any():
+        plain = Entries(at_work, first)
+        return *_chosen(columns, trie, batch, header_table, plain, outcome), outcome
     event = np.arange(records, dtype=np.int32)
-    if slow:
+    if unread:
         event = event[outcome != SLOW]
         first = np.concatenate([first[:1], first[1:][event]])
-    return at_work.rows(first, event), outcome, slow
+    return at_work.rows(first, event), np.zeros(records, np.bool_), outcome
+
+
+def _chosen(
+    columns: RecordColumns,
+    trie: Trie,
+    batch: Batch,
+    header_table: Table,
+    plain: Entries,
+    outcome: NDArray[np.uint8],
+) -> tuple[Scanned, NDArray[np.bool_]]:
+    """All rows, those of records that choose among them, and which records have arrays to choose from."""
+    chooses = np.flatnonzero(outcome == CHOOSES)
+    # Each byte of a value stands for one entry or mark at most: a bracket, a comma, a value's first byte.
+    most = sum(int(np.diff(each.first)[chooses].sum()) for each in (columns.values, columns.headers))
+    choosing = work(plain.work.text, trie, most + _ENTRIES_BESIDE * chooses.size, chooses=True)
+    marked = Entries(choosing, np.empty_like(plain.first))
+    again = batch._replace(first=address(marked.first))
+    scan_records(again, trie.layout(), choosing.desk(), header_table)
+    measured = measure(marked, np.where(outcome < SLOW, PLAIN, NONE), chooses[outcome[chooses] < SLOW])
+    outcome[measured.choices == NONE] = SLOW
+    return spread(plain, marked, measured), measured.arrays
