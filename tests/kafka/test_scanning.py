@@ -237,6 +237,20 @@ def test_limits_hold_exactly() -> None:
     assert sorted(read.rejected) == [2, 4, 6, 11]
 
 
+def test_what_was_decoded_may_be_beyond_the_kernels_however_it_is_written() -> None:
+    """Half a surrogate pair as a header's name, a long number, a level more; with a header that repeats."""
+    twice: Headers = (("h", b"1"), ("h", b"2"))
+    deep = json.dumps(REQUIRED).encode().removesuffix(b"}") + b', "data": ' + ours.nested(EVENT_MAX_DEPTH - 1)
+    sent = [
+        record(b'{"a": [1, 2]}', (("\ud800", b"x"), *twice)),
+        record(b'{"a": 1}', twice),
+        record(b'{"a": 1%s}' % (b"0" * 308), twice),
+        record(deep + b"}", (bad.STRUCTURED, *twice)),
+    ]
+    read = agrees(registered([("a",), ("data", "a"), ("kafka", "header", "h")]), sent)
+    assert read.slow == len(sent) and not read.rejected
+
+
 FORGED = {"a": 1, "key": "forged", "timestamp": 5, "header": {"h": "forged"}}
 
 
