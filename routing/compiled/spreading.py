@@ -98,6 +98,7 @@ def spread(plain: Entries, marked: Entries, measured: Measured) -> Scanned:
         made.desk(),
         address(first),
     )
+    assert first[-1] == made.most, "as much is written as was counted"
     return made.rows(first, event)
 
 
