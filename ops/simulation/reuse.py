@@ -27,8 +27,9 @@ from functools import lru_cache
 
 from branchline.ops.simulation.config import Section
 from branchline.ops.simulation.kind import Beat, Case, Column, Kind, Result, Row
+from branchline.ops.simulation.reuse_charging import BY_LINK, make_kits
 from branchline.ops.simulation.reuse_indexes import MAKERS
-from branchline.ops.simulation.reuse_kits import BY_LINK, ELSEWHERE, ENTRY, FORWARDING, HERE, make_kits
+from branchline.ops.simulation.reuse_kits import ELSEWHERE, ENTRY, FORWARDING, HERE
 from branchline.ops.simulation.reuse_model import UNDIVIDED, Model, Run
 from branchline.ops.simulation.reuse_world import World
 from branchline.ops.simulation.shapes import Shape, read_shape

@@ -10,8 +10,8 @@ from branchline.kafka.errors import ConfigError
 from branchline.ops.simulation import reuse
 from branchline.ops.simulation.kind import Case
 from branchline.ops.simulation.reuse import Spec
+from branchline.ops.simulation.reuse_charging import BY_LINK, _Prices
 from branchline.ops.simulation.reuse_indexes import MAKERS
-from branchline.ops.simulation.reuse_kits import BY_LINK, _Prices
 from branchline.ops.simulation.reuse_model import UNDIVIDED
 from branchline.ops.simulation.reuse_world import Box, World, drawn_boxes
 from branchline.ops.simulation.shapes import Shape
