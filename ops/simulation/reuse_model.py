@@ -18,10 +18,10 @@ from time import process_time_ns
 from branchline.ops.simulation.reuse_kits import FORWARDING, Kit, Watch
 from branchline.ops.simulation.reuse_world import World
 from branchline.routing.event import Event
-from branchline.routing.methods.naming import named
 from branchline.routing.methods.protocols import Forwarding, Interest, Matching, Sought
 from branchline.routing.methods.rematch import Rematch
 from branchline.routing.methods.reuse import KEYS_PER_HOP, Listed, Reuse
+from branchline.routing.methods.words import named
 from branchline.routing.overlay.dividing import Arrival, Divider
 from branchline.routing.prefix.forwarding import Found, Wanted
 from branchline.routing.prefix.header import HEADER_MAX_BYTES, KEYS_FIT, Header, decode, encode
