@@ -3,8 +3,7 @@
 A home's trees are a forest (`routing/boolean/forest.py`), and what was pruned of them are flags. A table has
 rows of jumps of several homes in one tier (`routing/boolean/tiers.py`), as `TreeIndex` lays it out for trees
 that come one by one. Trees that are the same are there once, with all homes that they are of, as bits of a
-number. So a table of 200,000 trees takes less than a second, where making trees again and adding them took
-half a minute.
+number. So a table of 200,000 trees takes less than a second, where adding them one by one takes 80 µs each.
 """
 
 from collections.abc import Sequence
