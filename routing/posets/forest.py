@@ -63,7 +63,7 @@ class Forest(Graph):
         if self._redundant(filter_, source):
             return False
         if number is None:
-            parent, below = self._way_down(filter_, None, source)
+            parent, below = self.way_down(filter_, None, source)
             if parent is not None and source in self._entries[parent].sources:
                 return False
             number = self.insert(filter_, set() if parent is None else {parent}, below)
@@ -79,7 +79,7 @@ class Forest(Graph):
 
     def _subscribe_plain(self, filter_: Filter, number: int | None, source: Source) -> bool:
         if number is None:
-            parent, below = self._way_down(filter_, None)
+            parent, below = self.way_down(filter_, None)
             number = self.insert(filter_, set() if parent is None else {parent}, below)
         elif source in self._entries[number].sources:
             return False
@@ -88,7 +88,7 @@ class Forest(Graph):
 
     # Search
 
-    def _way_down(
+    def way_down(
         self, filter_: Filter, parent: int | None, source: Source = None
     ) -> tuple[int | None, set[int]]:
         """Where a filter goes from here down, and the children there that it covers.
@@ -198,7 +198,7 @@ class Forest(Graph):
     def _hang(self, number: int, parent: int | None) -> list[tuple[int, int]]:
         """Hang a filter, with all below it, where it goes from here down; what then goes below it."""
         entry = self._entries[number]
-        parent, covered = self._way_down(entry.filter, parent)
+        parent, covered = self.way_down(entry.filter, parent)
         for each in covered:
             self._cut(each, parent)
         self.children(parent).add(number)

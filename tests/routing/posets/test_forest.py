@@ -33,6 +33,20 @@ def test_a_forest_keeps_its_shape(
         assert not forest_faults(forest)
 
 
+@pytest.mark.parametrize("variant", Variant)
+def test_large_forests_keep_their_shape(variant: Variant) -> None:
+    """Of 400 steps with boxes, of which a third end a subscription that is there; looked at every hundred."""
+    forest, random = Forest(variant), Random(1)
+    for step in range(1, 401):
+        if random.random() < 1 / 3 and len(forest):
+            filter_, source = random.choice(sorted(in_table(forest), key=repr))
+            assert forest.unsubscribe(filter_, source)
+        else:
+            forest.subscribe(box(random, random.randint(1, 2), 30), random.randrange(6))
+        if step % 100 == 0:
+            assert not forest_faults(forest)
+
+
 @given(pools, steps)
 def test_a_plain_forest_keeps_every_subscription(
     pool: list[Filter], script: list[tuple[bool, int, str]]

@@ -58,6 +58,22 @@ def test_the_table_is_what_the_definition_says(
         assert not poset_faults(poset)
 
 
+def test_large_tables_are_what_the_definition_says() -> None:
+    """Of 600 steps with boxes, of which a third are unsubscriptions; looked at every hundred steps."""
+    poset, oracle, random = Poset(), Siena(), Random(1)
+    for step in range(1, 601):
+        filter_, source = box(random, random.randint(1, 2), 30), str(random.randrange(6))
+        if random.random() < 1 / 3:
+            unsubscribe(poset, filter_, source)
+            oracle.unsubscribe(filter_, source)
+        else:
+            subscribe(poset, filter_, source)
+            oracle.subscribe(filter_, source)
+        if step % 100 == 0:
+            assert in_table(poset) == oracle.wanted
+            assert not poset_faults(poset)
+
+
 @given(pools, steps, st.sampled_from([SOURCES[:2], SOURCES, ("elsewhere",)]))
 def test_neighbours_are_told_the_minimal_cover_of_what_others_want(
     pool: list[Filter], script: list[tuple[bool, int, str]], neighbours: tuple[str, ...]
