@@ -47,15 +47,19 @@ class FixedRouter:
         self.table = table
         self.assignment = Assignment(0, (), ())
         self.refuted = 0
+        self._numbers: list[int] = []
+        """For each place in the fixed set, the number of the filter in the table."""
         self._above: list[set[int]] = []
         """For each place in the fixed set, all places above it."""
         self._below: list[set[int]] = []
 
     def assign(self, filters: Iterable[Filter]) -> Assignment:
-        """Give clients another fixed set."""
-        chosen = tuple(dict.fromkeys(filters))
+        """Give clients another fixed set, of filters that are in the table; others are left out."""
+        numbers = {each: number for each in filters if (number := self.table.number(each)) is not None}
+        chosen = tuple(numbers)
         assert len(chosen) <= FIXED_MAX, f"a fixed set has at most {FIXED_MAX} filters"
         self.assignment = Assignment(self.assignment.version + 1, chosen, order_of(chosen))
+        self._numbers = list(numbers.values())
         self._above = reach(self.assignment.order)
         self._below = [
             {each for each, above in enumerate(self._above) if place in above} for place in range(len(chosen))
@@ -83,7 +87,7 @@ class FixedRouter:
         true_above = {each for each in above if tests.covers(table.entry(each).filter, filter_)}
         true_below = {each for each in below if tests.covers(filter_, table.entry(each).filter)}
         self.refuted += len(above) - len(true_above) + len(below) - len(true_below)
-        fixed = {number for each in self.assignment.filters if (number := table.number(each)) is not None}
+        fixed = self._there(range(len(self._numbers)))
         return Known(
             table.all_above(true_above),
             table.all_below(true_below),
@@ -97,12 +101,15 @@ class FixedRouter:
         For what has left the table stands all that lies beyond it.
         """
         given = {each for each in places if 0 <= each < len(beyond)}
-        numbers = [self.table.number(each) for each in self.assignment.filters]
-        nearest = {
-            each for place in given for each in ([place] if numbers[place] is not None else beyond[place])
-        }
-        all_of_them = given.union(*(beyond[each] for each in given))
-        return _there(numbers, nearest), _there(numbers, all_of_them)
+        nearest = set(given)
+        for place in given:
+            if not self.table.has(self._numbers[place]):
+                nearest |= beyond[place]
+        return self._there(nearest), self._there(given.union(*(beyond[each] for each in given)))
+
+    def _there(self, places: Iterable[int]) -> set[int]:
+        """The numbers of those places of the fixed set that are in the table."""
+        return {number for place in places if self.table.has(number := self._numbers[place])}
 
     def _covering(self, filter_: Filter, known: Known, source: Source) -> set[int]:
         """All that covers the filter: what is known to, and what tests find right below that."""
@@ -145,8 +152,3 @@ class FixedRouter:
             seen |= level
         covered = table.all_below(met)
         return {number for number in met if table.entry(number).above.isdisjoint(covered)}, covered
-
-
-def _there(numbers: list[int | None], places: Iterable[int]) -> set[int]:
-    """The numbers of those places of the fixed set that are in the table."""
-    return {number for place in places if (number := numbers[place]) is not None}

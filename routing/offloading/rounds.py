@@ -28,6 +28,9 @@ class Round:
         self._asked: dict[int, set[str]] = {}
         self._answers: dict[int, list[Answer]] = {}
         self._waiting = 0
+        self._places = frozenset(range(len(batch)))
+        self._sound: tuple[Between, ...] = ()
+        """An order that was found to speak of places in the batch."""
         self.computed = 0
         """Slices that the router had to compare by itself."""
 
@@ -58,11 +61,13 @@ class Round:
         count = len(self.batch)
         if not len(answer.above) == len(answer.below) == len(answer.order) == count:
             return False
-        numbers = {each.number for each in self._tasks[answer.slice].table}
-        places = set(range(count))
-        return all(map(numbers.issuperset, chain(answer.above, answer.below))) and all(
-            places.issuperset(each.above) and places.issuperset(each.below) for each in answer.order
-        )
+        if answer.order != self._sound:
+            if not all(self._places.issuperset(chain(*each)) for each in answer.order):
+                return False
+            # Nearly all answers of a round have the same order.
+            self._sound = answer.order
+        said = set(chain(*answer.above, *answer.below))
+        return not said or said.issubset(each.number for each in self._tasks[answer.slice].table)
 
     def claims(self, covers: Covers) -> list[Claims]:
         """For each filter of the batch, what is claimed of it and the table."""
@@ -74,8 +79,11 @@ class Round:
                 self.computed += 1
                 chosen = compare(self.batch, task.table, covers)
             for claims, above, below in zip(made, *chosen, strict=True):
-                claims.above.update(above)
-                claims.below.update(below)
+                # Of most slices, nothing is above or below.
+                if above:
+                    claims.above.update(above)
+                if below:
+                    claims.below.update(below)
         return made
 
     def order(self, covers: Covers) -> tuple[Between, ...]:
@@ -87,6 +95,8 @@ class Round:
 
 def most_frequent(given: Sequence[T]) -> T | None:
     """What came more often than anything else; None if nothing did."""
+    if len(given) == 1:
+        return given[0]
     ranked = Counter(given).most_common(2)
     if not ranked or (len(ranked) == 2 and ranked[0][1] == ranked[1][1]):
         return None

@@ -40,6 +40,8 @@ class Combined:
     def __init__(self, neighbours: Iterable[str]) -> None:
         self.clients = Forest()
         self.others = Poset()
+        self._roots: dict[int, Filter] = {}
+        """The roots of the forest that the poset has."""
         self._told: dict[str, set[Filter]] = {each: set() for each in neighbours}
         assert HERE not in self._told, "a neighbour needs another name"
 
@@ -49,15 +51,13 @@ class Combined:
 
     def subscribe_here(self, filter_: Filter, client: Source) -> dict[str, Letter]:
         """A client asks for a filter."""
-        before = self.clients.root_filters()
         self.clients.subscribe(filter_, client)
-        return self._after_here(before)
+        return self._after_here()
 
     def unsubscribe_here(self, filter_: Filter, client: Source) -> dict[str, Letter]:
         """A client no longer asks for just this filter."""
-        before = self.clients.root_filters()
         self.clients.unsubscribe(filter_, client)
-        return self._after_here(before)
+        return self._after_here()
 
     def subscribe(self, filter_: Filter, neighbour: str) -> dict[str, Letter]:
         """A neighbour asks for a filter."""
@@ -67,14 +67,15 @@ class Combined:
         """A neighbour wants nothing any more that the filter covers."""
         return self._after() if unsubscribe(self.others, filter_, neighbour) else {}
 
-    def _after_here(self, before: set[Filter]) -> dict[str, Letter]:
-        after = self.clients.root_filters()
-        if after == before:
+    def _after_here(self) -> dict[str, Letter]:
+        known, roots = self._roots, self.clients.roots
+        if known.keys() == roots:
             return {}
-        for each in before - after:
-            unsubscribe(self.others, each, HERE)
-        for each in after - before:
-            subscribe(self.others, each, HERE)
+        for number in sorted(known.keys() - roots):
+            unsubscribe(self.others, known.pop(number), HERE)
+        for number in sorted(roots - known.keys()):
+            known[number] = self.clients.entry(number).filter
+            subscribe(self.others, known[number], HERE)
         return self._after()
 
     def _after(self) -> dict[str, Letter]:
