@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+from branchline.kafka.exchanges import EXCHANGE_FIELDS, exchange_fields, exchange_from_fields
 from branchline.kafka.fields import (
     FORMAT_VERSION,
     UNFIT,
@@ -37,6 +38,7 @@ from branchline.kafka.messages import (
 from branchline.kafka.topologies import TOPOLOGY_FIELDS, topology_fields, topology_from_fields
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Change, Forgotten, Identity
+from branchline.routing.dissemination import telling
 from branchline.routing.optimise.learned import Learned, readable
 from branchline.routing.overlay.letters import Body, Complete, Expire, Letter, Report
 from branchline.routing.overlay.topology import Topology
@@ -56,6 +58,7 @@ _FIELDS = {
     "complete": set[str](),
     "learned": {"number", "events", "entries", "counted"},
     "expire": {"home", "subscriber", "id", "number", "until_ms"},
+    **EXCHANGE_FIELDS,
 }
 
 
@@ -83,6 +86,8 @@ def told_fields(told: Told) -> dict[str, Any]:
         case Expire():
             until = {"number": list(told.number), "until_ms": told.until_ms}
             return {**state, **told.identity._asdict(), **until}
+        case telling.Told() | telling.Settled() | telling.Ask():
+            return state | exchange_fields(told)
         case _:
             return change_fields(told)
 
@@ -105,6 +110,8 @@ def told_from_fields(fields: Mapping[str, Any]) -> Told:
             return topology_from_fields(fields)
         case "complete":
             return Complete()
+        case "told" | "settled" | "ask":
+            return exchange_from_fields(state, fields)
         case "learned":
             counts = readable(b64decode(text(fields["counted"]), validate=True))
             return Learned(

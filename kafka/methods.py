@@ -14,6 +14,7 @@ from branchline.kafka.jsontext import read_json
 from branchline.kafka.listing import NO_NAMESPACE, STATS_MAX_FIELDS
 from branchline.kafka.reading import read_to_end
 from branchline.kafka.topics import POSITIONS, Topics
+from branchline.routing.dissemination.strategies import FLOODING
 from branchline.routing.methods.naming import Methods
 
 METHODS_KEY = b"methods"
@@ -27,6 +28,7 @@ def methods_fields(methods: Methods) -> dict[str, Any]:
     return {
         "forwarding": methods.forwarding,
         "matching": methods.matching,
+        "dissemination": methods.dissemination,
         "optimise": list(methods.optimise),
     }
 
@@ -35,7 +37,9 @@ def methods_from_fields(fields: Any) -> Methods | None:
     """The inverse; None for what is none. That names are known is not said."""
     try:
         optimise = tuple(map(text, items(fields["optimise"])))
-        return Methods(text(fields["forwarding"]), text(fields["matching"]), optimise=optimise)
+        # Records of before there was a choice have no dissemination.
+        told = text(fields.get("dissemination", FLOODING))
+        return Methods(text(fields["forwarding"]), text(fields["matching"]), told, optimise=optimise)
     except UNFIT:
         return None
 

@@ -31,8 +31,9 @@ from branchline.ops.sql_texts import sql_text
 from branchline.routing.compiling import Compiled, compile_filter
 from branchline.routing.control import Identity
 from branchline.routing.event import Event
-from branchline.routing.methods.naming import MATCHING, Methods, make_matching, unknown
+from branchline.routing.methods.naming import MATCHING, Methods, make_matching
 from branchline.routing.methods.protocols import Interest, Matching
+from branchline.routing.methods.words import unknown
 from branchline.routing.prefix.optimizer import Optimizer, Settings
 from branchline.routing.prefix.places import Owner
 from branchline.routing.prefix.trees import Trees

@@ -26,9 +26,10 @@ from branchline.routing.control import Operation, Request
 from branchline.routing.history import Read
 from branchline.routing.methods.choosing import spelled
 from branchline.routing.methods.counts import COUNTS
-from branchline.routing.methods.naming import EVALUATING, Methods, make_optimisations, named
+from branchline.routing.methods.naming import EVALUATING, Methods, make_optimisations
 from branchline.routing.methods.optimised import optimised
 from branchline.routing.methods.protocols import Interest
+from branchline.routing.methods.words import named
 from branchline.routing.optimise.entries import Entry, entries_of
 from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.prefix.header import Header, decode

@@ -80,6 +80,7 @@ def demo(
     brokers: int | None,
     forwarding: str | None,
     matching: str | None,
+    dissemination: str | None,
     optimise: str | None,
     bootstrap: str | None,
     client_properties: str | None,
@@ -99,7 +100,7 @@ def demo(
       branchline demo --forwarding rematch --matching table
       branchline demo --bootstrap localhost:9092
     """
-    methods = chosen_methods(forwarding, matching, optimise)
+    methods = chosen_methods(forwarding, matching, dissemination, optimise)
     if bootstrap is not None:
         if brokers is not None or methods is not None:
             raise ConfigError(

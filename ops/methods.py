@@ -19,7 +19,7 @@ from branchline.kafka.errors import ConfigError
 from branchline.kafka.listing import last_stats
 from branchline.kafka.methods import namespace_methods, record_methods
 from branchline.kafka.topics import Topics
-from branchline.ops.settings import FORWARDING, MATCHING, OPTIMISE, option
+from branchline.ops.settings import DISSEMINATION, FORWARDING, MATCHING, OPTIMISE, option
 from branchline.ops.status import running_jobs
 from branchline.routing.methods.choosing import USUAL, spelled
 from branchline.routing.methods.naming import Methods, misfit
@@ -32,7 +32,7 @@ FITTING = "see docs/methods.md for the methods there are, and which fit together
 
 def method_options(command: Any) -> Any:
     """The options that choose methods."""
-    for setting in (OPTIMISE, MATCHING, FORWARDING):
+    for setting in (OPTIMISE, DISSEMINATION, MATCHING, FORWARDING):
         command = option(setting)(command)
     return command
 
@@ -54,16 +54,23 @@ class Chosen:
     """Whether the namespace's may be changed while other routers run."""
 
 
-def chosen_methods(forwarding: str | None, matching: str | None, optimise: str | None) -> Methods | None:
+def chosen_methods(
+    forwarding: str | None, matching: str | None, dissemination: str | None, optimise: str | None
+) -> Methods | None:
     """What the user has chosen, None if nothing; raises a ConfigError for what cannot be used.
 
     Who chooses one of them chooses all: what is not named is as it usually is.
     """
-    if forwarding is None and matching is None and optimise is None:
+    if all(each is None for each in (forwarding, matching, dissemination, optimise)):
         return None
-    optimisations = () if optimise in (None, NONE) else tuple(each.strip() for each in optimise.split(","))
+    optimisations = () if optimise is None or optimise == NONE else tuple(map(str.strip, optimise.split(",")))
     return check_methods(
-        Methods(forwarding or USUAL.forwarding, matching or USUAL.matching, optimise=optimisations)
+        Methods(
+            forwarding or USUAL.forwarding,
+            matching or USUAL.matching,
+            dissemination or USUAL.dissemination,
+            optimise=optimisations,
+        )
     )
 
 

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,15 +14,18 @@ from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import ConfigError, JobRunning
 from branchline.kafka.home import Home
 from branchline.kafka.listing import last_stats
+from branchline.kafka.methods import namespace_methods
 from branchline.kafka.rebuilding import Offsets
 from branchline.kafka.topics import Topics
 from branchline.ops.durations import duration_ms
+from branchline.ops.methods import check_methods
 from branchline.ops.output import emit, say
 from branchline.ops.overlay import read_topology
 from branchline.ops.settings import (
     BROKER,
     CHECKPOINT,
     CLUSTER,
+    DISSEMINATION,
     NAMESPACE,
     SHARDS,
     TOPOLOGY,
@@ -36,6 +39,7 @@ from branchline.ops.settings import (
 )
 from branchline.ops.spark_options import SparkChoice, spark_choice, spark_options
 from branchline.ops.status import running_jobs
+from branchline.routing.methods.choosing import USUAL
 
 if TYPE_CHECKING:  # it imports Spark, which takes a second
     from branchline.ops.rebuild_starts import Plan
@@ -103,6 +107,11 @@ def _unset(setting: Setting, kind: Any = None) -> Callable[[Command], Command]:
     type=click.Path(path_type=Path),
     help=f"The topology that the brokers began with. Default: as in --from.  [{TOPOLOGY.variable}]",
 )
+@click.option(
+    DISSEMINATION.option,
+    envvar=DISSEMINATION.variable,
+    help=f"Who is told of which filter from now on. Default: the namespace's.  [{DISSEMINATION.variable}]",
+)
 @option(CHECKPOINT)
 @spark_options
 @json_option
@@ -121,6 +130,7 @@ def rebuild(
     cluster: str | None,
     shards: int | None,
     topology: Path | None,
+    dissemination: str | None,
     checkpoint: str | None,
     master: str,
     spark_conf: tuple[str, ...],
@@ -137,6 +147,7 @@ def rebuild(
       branchline rebuild --since 2h --checkpoint /var/lib/new
       branchline rebuild --from /var/lib/old --print-offsets > offsets.json
       branchline rebuild --offsets offsets.json --checkpoint /var/lib/new
+      branchline rebuild --from /var/lib/old --checkpoint /var/lib/new --dissemination covering
     """
     now_ms = int(time.time() * 1000)
     if print_offsets:
@@ -163,7 +174,10 @@ def rebuild(
         spark=spark_choice(master, spark_conf),
     )
     reached = find_cluster(bootstrap, client_properties)
-    result = run(plan.at(reached), Home.default(), (lambda text: emit({"message": text})) if as_json else say)
+    stands = namespace_methods(reached, plan.topics) or USUAL
+    chosen = check_methods(replace(stands, dissemination=dissemination or stands.dissemination))
+    plan = replace(plan.at(reached), dissemination=chosen.dissemination)
+    result = run(plan, Home.default(), (lambda text: emit({"message": text})) if as_json else say)
     _show(plan, result, as_json)
 
 

@@ -9,6 +9,7 @@ from branchline.kafka.listing import last_stats
 from branchline.kafka.rebuilding import Offsets, Positions, offsets_since
 from branchline.kafka.topics import OWN_CONTROL, Topics
 from branchline.ops.spark_options import SparkChoice
+from branchline.routing.dissemination.strategies import FLOODING
 from branchline.routing.overlay.rebuilding import Recorded
 from branchline.routing.overlay.topology import Topology
 from branchline.streaming.checkpoint import Made
@@ -31,6 +32,9 @@ class Plan:
     topology: Topology | None = None
     checkpoint: str | None = None
     spark: SparkChoice = field(default_factory=SparkChoice)
+    dissemination: str = FLOODING
+    was_on_tree: bool = False
+    """Whether the old state has of other homes what neighbours on a tree have told."""
 
     def at(self, cluster: Cluster) -> "Plan":
         return replace(self, cluster=cluster)

@@ -25,6 +25,8 @@ from branchline.ops.rebuild_starts import Plan, control_of, find_starts, left_to
 from branchline.ops.settings import BROKER, CLUSTER, SHARDS
 from branchline.ops.spark_options import SparkChoice
 from branchline.routing.control import Ended
+from branchline.routing.dissemination.strategies import FLOODING
+from branchline.routing.methods.naming import Methods
 from branchline.routing.overlay.rebuilding import Rebuilt, rebuild
 from branchline.routing.overlay.topology import FIRST, Topology
 from branchline.routing.shard import Job
@@ -98,6 +100,7 @@ def run(plan: Plan, home: Home, report: Report) -> Result:
         session = _session(stack, home, plan.spark, report)
         folders = _folders(stack, home, plan.spark, report, session)
         old = _Old(plan, folders)
+        plan = replace(plan, was_on_tree=old.made is not None and old.made.on_tree)
         made = _made(plan, old.made)
         checkpoint = plan.checkpoint or default_checkpoint(
             home, plan.cluster, plan.topics.namespace, made.brokers[0]
@@ -112,7 +115,8 @@ def run(plan: Plan, home: Home, report: Report) -> Result:
         refuse_if_running(plan.cluster, plan.topics, made.brokers)
         before: OldState | None = OldState()
         if plan.old is not None and old.has_state:
-            job = Job(_both(made, old.made), (old.made or made).topology, made.cluster)
+            methods = _methods(old.made or made, plan.dissemination)
+            job = Job(_both(made, old.made), (old.made or made).topology, made.cluster, methods)
             before = old_state(session(plan.old), plan.old, job)
         return rebuild_into(plan, made, old.offsets, before, folder, checkpoint, report)
 
@@ -133,7 +137,7 @@ def rebuild_into(
     held = before.held if before is not None else ()
     now_ms = int(time.time() * 1000)
     topics, warnings = plan.topics, list[str]()
-    job = Job(made.brokers, made.topology, made.cluster)
+    job = Job(made.brokers, made.topology, made.cluster, _methods(made, plan.dissemination))
     said = read_positions(plan.cluster, topics, made.brokers)
     # Before anything is read or written: what comes later is read by the router.
     bounds = bounds_of(
@@ -149,6 +153,7 @@ def rebuild_into(
             "there are subscriptions, and no topology that their brokers are in",
             hint="give the one that the brokers began with: --topology",
         )
+    _refuse_unrecorded(plan, made, newest)
     alone = newest is None or len(newest.members) == 1
     rebuilt = rebuild(
         job,
@@ -195,7 +200,25 @@ def _made(plan: Plan, old: Made | None) -> Made:
         topology = None
     # Checks all of it as the router would.
     RouterConfig(plan.cluster, "", plan.topics.namespace, brokers, shards, 1, topology, cluster)
-    return begin(Made(plan.topics.namespace, cluster, shards, brokers, topology))
+    on_tree = Methods(dissemination=plan.dissemination).on_tree
+    return begin(Made(plan.topics.namespace, cluster, shards, brokers, topology, on_tree=on_tree))
+
+
+def _methods(made: Made, dissemination: str) -> Methods:
+    """Methods by which brokers know of other homes what the state of such a checkpoint has."""
+    if Methods(dissemination=dissemination).on_tree == made.on_tree:
+        return Methods(dissemination=dissemination)
+    return Methods(dissemination="identity" if made.on_tree else FLOODING)
+
+
+def _refuse_unrecorded(plan: Plan, made: Made, newest: Topology | None) -> None:
+    """Refuse to go by what is recorded of all homes, if that is not recorded here."""
+    others = [member.name for member in newest.members if member.name not in made.brokers] if newest else []
+    if others and plan.was_on_tree and not made.on_tree:
+        raise ConfigError(
+            f"what subscribers of {', '.join(others)} want is not recorded here: it was told along a tree",
+            hint="choose another --dissemination than simple",
+        )
 
 
 def _both(made: Made, old: Made | None) -> tuple[str, ...]:

@@ -119,6 +119,7 @@ def up(
     snapshot_every: int,
     forwarding: str | None,
     matching: str | None,
+    dissemination: str | None,
     optimise: str | None,
     change_methods: bool,
     **job: Any,
@@ -139,7 +140,7 @@ def up(
     if count is not None:
         job |= _small(count, **job)
     config = _config(**job)
-    chosen = Chosen(chosen_methods(forwarding, matching, optimise), change_methods)
+    chosen = Chosen(chosen_methods(forwarding, matching, dissemination, optimise), change_methods)
     choice = spark_choice(master, spark_conf)
     with contextlib.ExitStack() as stack:
         stack.enter_context(unwound_by_sigterm())
@@ -177,6 +178,7 @@ def router(
     spark_conf: tuple[str, ...],
     forwarding: str | None,
     matching: str | None,
+    dissemination: str | None,
     optimise: str | None,
     change_methods: bool,
     **job: Any,
@@ -196,7 +198,7 @@ def router(
     report = reporter(as_json)
     home = Home.default()
     config = _config(**job)
-    chosen = Chosen(chosen_methods(forwarding, matching, optimise), change_methods)
+    chosen = Chosen(chosen_methods(forwarding, matching, dissemination, optimise), change_methods)
     choice = spark_choice(master, spark_conf)
     config = replace(config, cluster=find_cluster(bootstrap, client_properties))
     with contextlib.ExitStack() as stack:

@@ -92,6 +92,12 @@ MATCHING = Setting(
     "BRANCHLINE_MATCHING",
     "How content is matched where it has to be: tree, table, ... Default: the namespace's, at first tree.",
 )
+DISSEMINATION = Setting(
+    "--dissemination",
+    "BRANCHLINE_DISSEMINATION",
+    "Who is told of which filter: simple, identity, covering; behind it what is made of that, as in "
+    "covering+merging. Default: the namespace's, at first simple.",
+)
 OPTIMISE = Setting(
     "--optimise",
     "BRANCHLINE_OPTIMISE",
@@ -138,6 +144,7 @@ SETTINGS = (
     PARTS,
     FORWARDING,
     MATCHING,
+    DISSEMINATION,
     OPTIMISE,
     THRESHOLD,
     LIMIT,

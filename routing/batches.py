@@ -86,7 +86,7 @@ class Batches:
     def _is_worth_it(self, name: str, events: int) -> bool:
         """Whether so many events at a broker are routed as one batch."""
         least = self._batches_from
-        return least is not None and events * len(self._brokers[name].table) >= least
+        return least is not None and events * len(self._brokers[name]) >= least
 
     def _interests(self, name: str) -> "tuple[Entrance, Paths, Sequence[Interests]] | None":
         """Where events enter at a broker, and its interests; None if they cannot be routed as batches."""

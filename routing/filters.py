@@ -109,12 +109,18 @@ def conjoin(constraints: Iterable[Constraint]) -> Filter | Contradiction:
         else:
             made.append(Range(path, axis, interval))
     if len(made) > 1:
-        made.sort(key=_order)
+        made.sort(key=constraint_order)
     return tuple(made)
 
 
-def _order(constraint: Constraint) -> tuple[Any, ...]:
+def constraint_order(constraint: Constraint) -> tuple[Any, ...]:
+    """A key for the order of constraints: dimension by dimension, ranges before words."""
     return constraint[0], constraint[1], type(constraint) is Contains, constraint[2]
+
+
+def filter_order(filter_: Filter) -> list[tuple[Any, ...]]:
+    """A key for the order of filters."""
+    return [constraint_order(each) for each in filter_]
 
 
 def _alone(path: Path, axis: Axis, interval: Interval) -> list[Constraint]:

@@ -26,9 +26,10 @@ from branchline.routing.batches import Batches
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Ack, Change, Request, Status, Subscribed
 from branchline.routing.deliveries import Deliveries, Gathering, Names, no_deliveries
+from branchline.routing.dissemination.strategies import make_dissemination
 from branchline.routing.forwarded import CopyGathering, ForwardedCopies, no_copies
 from branchline.routing.limits import SUBSCRIPTIONS_PER_SUBSCRIBER
-from branchline.routing.methods.naming import DISSEMINATION, Methods, make_forwarding
+from branchline.routing.methods.naming import Methods, make_forwarding
 from branchline.routing.overlay.broker import Broker
 from branchline.routing.overlay.dividing import Arrival, Routed
 from branchline.routing.overlay.explaining import Explain, Explained, explain
@@ -216,7 +217,7 @@ class Shard:
             self.brokers[name] = Broker(
                 name,
                 make_forwarding(methods, self.trees, places),
-                DISSEMINATION[methods.dissemination](),
+                make_dissemination(methods.dissemination),
                 paper_delivery=methods.paper_delivery,
                 stored=None if table is None else StoredTable(table),
                 max_subscriptions=job.max_subscriptions,
@@ -254,7 +255,7 @@ class Shard:
         buffers = self.trees.stored()
         for broker in self.brokers.values():
             places = broker.forwarding.stored()
-            if places is None:
+            if places is None or broker.links is not None:
                 return None
             buffers += [broker.table.stored(broker.name), *places]
         facts = [(name, fact) for name, broker in self.brokers.items() for fact in broker.unstored()]
@@ -324,6 +325,7 @@ class Shard:
             facts += [(name, fact) for fact in said.facts]
             outputs.letters += said.letters
             outputs.acks += said.acks
+            outputs.counts.update(said.counts)
         outputs.removed = sorted({ack.subscriber for ack in removals if ack.subscriber is not None})
         outputs.acks += removals
         outputs.filters = to_record(self.brokers, facts, before.order if before else None)

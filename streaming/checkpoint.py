@@ -47,6 +47,8 @@ class Made:
     """In a rebuilt one: the file beside this one with the state that it begins with."""
     once_since: int | None = None
     """The first batch that is written exactly once; None if batches are written at least once."""
+    on_tree: bool = False
+    """Whether brokers know of other homes what neighbours on a tree have told, and not all subscriptions."""
     join: bool = field(default=False, compare=False)
     """Whether they wait to be told of one. Not in the file: there it shows in the topology."""
 
@@ -58,6 +60,7 @@ class Made:
         topology = None if self.topology is None else topology_fields(self.topology)
         fields |= {"brokers": list(self.brokers), "topology": topology}
         more = {"starts": self.starts, "seed": self.seed, "once_since": self.once_since}
+        more |= {"on_tree": self.on_tree or None}
         return json.dumps(fields | {name: value for name, value in more.items() if value is not None})
 
 
@@ -78,6 +81,7 @@ def load(text: str) -> Made:
         fields.get("starts"),
         fields.get("seed"),
         fields.get("once_since"),
+        fields.get("on_tree", False),
     )
 
 
@@ -99,6 +103,12 @@ def go_on(ours: Made, theirs: Made, checkpoint: str) -> Made:
                 f"the checkpoint {checkpoint} was made with {name} {was!r}, this job has {now!r}",
                 hint=f"start it with the {name} it was made with, or {anew(checkpoint)}",
             )
+    if theirs.on_tree != ours.on_tree:
+        told = "what neighbours have told" if theirs.on_tree else "all subscriptions"
+        raise CheckpointDiffers(
+            f"the state in {checkpoint} has {told} of other homes, and this dissemination goes not by that",
+            hint=f"start it with a dissemination of that kind, or {anew(checkpoint)}",
+        )
     missing = [broker for broker in theirs.brokers if broker not in ours.brokers]
     if missing:
         names = " ".join(f"--broker {broker}" for broker in theirs.brokers)

@@ -17,6 +17,8 @@ from branchline.kafka.letters import told_fields, told_from_fields
 from branchline.kafka.messages import number_from
 from branchline.kafka.record import Headers, Place, Record
 from branchline.routing.control import Identity, Number
+from branchline.routing.dissemination.links import Answered, Confirmed, Heard, Owed, Sent
+from branchline.routing.dissemination.telling import Ask, Marks, Settled, Told
 from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.facts import Fact, Held, Kept, Lapsed, Limited, Released, Removed, Vacant
 from branchline.routing.overlay.letters import Expire, Report
@@ -58,7 +60,18 @@ def fact_fields(fact: Fact) -> dict[str, Any]:
                 **fact.identity._asdict(),
                 "number": list(fact.number),
                 "requests": list(fact.requests),
+                **({} if fact.marks is None else {"marks": _marks_fields(fact.marks)}),
             }
+        case Heard():
+            return {**state, "sender": fact.sender, "told": told_fields(fact.told)}
+        case Sent():
+            return {**state, "to": fact.to, "told": told_fields(fact.told)}
+        case Confirmed():
+            return {**state, "sender": fact.sender, "settled": told_fields(fact.settled)}
+        case Owed():
+            return {**state, "to": fact.to, "number": fact.number, "marks": _marks_fields(fact.marks)}
+        case Answered():
+            return {**state, "to": fact.to, "number": fact.number}
         case Kept():
             return {**state, "report": told_fields(fact.report)}
         case Lapsed():
@@ -85,7 +98,20 @@ def fact_from_fields(fields: Mapping[str, Any]) -> Fact:
             return number_from(fields["number"])
         case "awaited":
             identity = Identity(*(fields[part] for part in Identity._fields))
-            return Awaited(identity, number_from(fields["number"]), tuple(fields["requests"]))
+            marks = _marks(fields["marks"]) if "marks" in fields else None
+            return Awaited(identity, number_from(fields["number"]), tuple(fields["requests"]), marks)
+        case "heard" | "sent":
+            told = told_from_fields(fields["told"])
+            assert isinstance(told, Told), "only what was told is heard and sent"
+            return Heard(fields["sender"], told) if "sender" in fields else Sent(fields["to"], told)
+        case "confirmed":
+            settled = told_from_fields(fields["settled"])
+            assert isinstance(settled, Settled), "only answers are confirmed"
+            return Confirmed(fields["sender"], settled)
+        case "owed":
+            return Owed(fields["to"], fields["number"], _marks(fields["marks"]))
+        case "answered":
+            return Answered(fields["to"], fields["number"])
         case "kept":
             report = told_from_fields(fields["report"])
             assert isinstance(report, Report), "only reports are kept"
@@ -103,9 +129,17 @@ def fact_from_fields(fields: Mapping[str, Any]) -> Fact:
         case "released":
             return Released()
         case _:
-            told = told_from_fields(fields)
-            assert not isinstance(told, Expire), "an expiry is told, and is no fact"
-            return told
+            fact = told_from_fields(fields)
+            assert not isinstance(fact, Expire | Told | Settled | Ask), "what is only told is no fact"
+            return fact
+
+
+def _marks_fields(marks: Marks) -> list[list[Any]]:
+    return [list(mark) for mark in marks]
+
+
+def _marks(value: Any) -> Marks:
+    return tuple((name, number) for name, number in value)
 
 
 def _arrival_fields(arrival: Arrival) -> dict[str, Any]:

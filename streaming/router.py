@@ -230,6 +230,7 @@ def _made_for(spark: SparkSession, config: RouterConfig, folder: SparkFolder) ->
         config.brokers,
         config.topology,
         state.LAYOUT_VERSION,
+        on_tree=config.methods.on_tree,
         join=config.join,
     )
     path = f"{config.checkpoint.rstrip('/')}/{checkpoint.MADE_FILE}"

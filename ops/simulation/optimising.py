@@ -31,10 +31,10 @@ from branchline.routing.methods.naming import (
     make_matching,
     make_optimisations,
     misfit,
-    named,
 )
 from branchline.routing.methods.optimised import OptimisedMatching
 from branchline.routing.methods.protocols import Interest, Matching
+from branchline.routing.methods.words import named
 from branchline.routing.optimise.entries import as_interest, node_of
 from branchline.routing.prefix.forwarding import Found, Wanted
 from branchline.routing.prefix.trees import Trees

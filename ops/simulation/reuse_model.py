@@ -22,10 +22,11 @@ from branchline.routing.compiling import Compiled
 from branchline.routing.control import Identity, Number, Subscribed
 from branchline.routing.event import Event
 from branchline.routing.methods.key_table import KeyTable
-from branchline.routing.methods.naming import Methods, make_matching, named
+from branchline.routing.methods.naming import Methods, make_matching
 from branchline.routing.methods.protocols import Forwarding, Interest, Matching, Sought
 from branchline.routing.methods.rematch import Rematch
 from branchline.routing.methods.reuse import KEYS_PER_HOP, Listed, Reuse
+from branchline.routing.methods.words import named
 from branchline.routing.overlay.dividing import Arrival, Divider
 from branchline.routing.overlay.position import Position
 from branchline.routing.overlay.topology import Topology

@@ -34,9 +34,9 @@ class Imprint(NamedTuple):
 
 
 def imprint(interest: Interest) -> Imprint:
-    """The imprint of a subscription."""
+    """The imprint of a subscription; of what a neighbour wants, that of the filter, the same everywhere."""
     cover = tuple(tuple(map(plain, filter_)) for filter_ in interest.compiled.cover)
-    made = stable_hash((*interest.identity, cover))
+    made = stable_hash((*interest.identity, cover) if interest.identity.subscriber else cover)
     return Imprint(made % _KEYS, made // _KEYS % _CHECKS)
 
 

@@ -3,20 +3,21 @@
 Forwarding: `prefix` follows the result of the one content match, `rematch` matches at every broker,
 `always-reuse` and `partial-reuse` look up the keys of what matched. Matching: `tree` matches against the
 Routing Tree, `table` asks every filter, `counting` counts satisfied constraints, `access` asks an index of
-access predicates, `kd` k-d trees, `boolean` evaluates trees of predicates. Dissemination: `simple` floods, to
-all but the teller. Optimisations of what a broker keeps of other homes: see `routing/optimise/`. A name may
-have a number behind it, as in `counting(10)`, which is the method's own.
+access predicates, `kd` k-d trees, `boolean` evaluates trees of predicates. Dissemination: see
+`routing/dissemination/strategies.py`. Optimisations of what a broker keeps of other homes: see
+`routing/optimise/`. A name may have a number behind it, as in `counting(10)`, which is the method's own.
 
 A method's module is imported when it is chosen, and has a `make`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
-from branchline.routing.methods.protocols import Dissemination, Forwarding, Matching
-from branchline.routing.methods.simple import Simple
+from branchline.routing.dissemination.strategies import FLOODING, strategy_fault
+from branchline.routing.methods.protocols import Forwarding, Matching
+from branchline.routing.methods.words import chosen_name, named, number_fault, unknown
 from branchline.routing.prefix.trees import Trees
 from branchline.routing.prefix.vocabulary import KEPT_VERSIONS
 
@@ -40,8 +41,6 @@ MATCHING: Mapping[str, str] = {
     "boolean": "boolean",
 }
 
-DISSEMINATION: Mapping[str, Callable[[], Dissemination]] = {"simple": Simple}
-
 EVALUATING: frozenset[str] = frozenset({"boolean"})
 """Names of matchings that evaluate trees of predicates, and not only covers."""
 
@@ -57,9 +56,10 @@ OPTIMISATIONS: Mapping[str, str] = {
 """Names, and the modules of `routing/optimise/` that make them."""
 
 UNTOLD: Mapping[str, str] = {
-    "pre-prune": "a filter that is pruned before it is told to others needs a dissemination that tells it so",
+    "pre-prune": "what is pruned before it is told to others is chosen with the dissemination, as in "
+    "covering+pre-prune",
 }
-"""Names of optimisations that cannot be used yet, and why."""
+"""Names of optimisations that are chosen elsewhere, and where."""
 
 NUMBERED: frozenset[str] = frozenset(
     {"counting", "imperfect", "partial-reuse", "prune", "prune-precision", "prune-time", "replace"}
@@ -90,31 +90,10 @@ class Methods:
     paper_delivery: bool = False
     """Deliver to whoever was found, checking nothing: shows what forwarding alone lets through."""
 
-
-class Named(NamedTuple):
-    """A method as a configuration names it."""
-
-    name: str
-    number: int | None = None
-
-
-def named(text: str) -> Named | None:
-    """The method that the text names; None if no text of a name, with a number or not, looks like that."""
-    name, bracket, rest = text.partition("(")
-    if not bracket:
-        return Named(name)
-    digits = rest[:-1]
-    if not rest.endswith(")") or not digits.isascii() or not digits.isdigit():
-        return None
-    return Named(name, int(digits))
-
-
-def unknown(what: str, text: str, known: Iterable[str]) -> str | None:
-    """Why the text names no method of these; None if it does."""
-    found = named(text)
-    if found is not None and found.name in known:
-        return None
-    return f"{what} = {text!r} is not known; known are {', '.join(known)}"
+    @property
+    def on_tree(self) -> bool:
+        """Whether filters go along a tree, so that no broker knows all subscriptions."""
+        return self.dissemination != FLOODING
 
 
 _MISFITS: Sequence[tuple[Callable[[str, str, str], bool], str]] = (
@@ -123,10 +102,8 @@ _MISFITS: Sequence[tuple[Callable[[str, str, str], bool], str]] = (
         "prefix forwarding matches against the Routing Tree",
     ),
     (
-        lambda forwarding, _, dissemination: (
-            forwarding == "always-reuse" and dissemination.startswith("covering")
-        ),
-        "always-reuse names all subscriptions that match, and with covering nobody knows them all",
+        lambda forwarding, _, dissemination: forwarding == "always-reuse" and dissemination != FLOODING,
+        "always-reuse names all subscriptions that match, and only simple dissemination makes them all known",
     ),
 )
 """Names of a forwarding, a matching and a dissemination that do not go together, and why."""
@@ -144,7 +121,6 @@ def misfit(methods: Methods) -> str | None:
     kinds = (
         ("forwarding", methods.forwarding, FORWARDING),
         ("matching", methods.matching, MATCHING),
-        ("dissemination", methods.dissemination, DISSEMINATION),
     )
     for what, text, known in (*kinds, *(("optimise", text, OPTIMISATIONS) for text in methods.optimise)):
         chosen = named(text)
@@ -153,9 +129,13 @@ def misfit(methods: Methods) -> str | None:
         wrong = unknown(what, text, known)
         if wrong is not None:
             return wrong
-        if _chosen(text).number is not None and _chosen(text).name not in NUMBERED:
-            return f"{what} = {text!r}: {_chosen(text).name} takes no number"
-    names = [_chosen(text).name for _, text, _ in kinds]
+        wrong = number_fault(what, text, NUMBERED)
+        if wrong is not None:
+            return wrong
+    wrong = strategy_fault(methods.dissemination)
+    if wrong is not None:
+        return wrong
+    names = [*(chosen_name(text).name for _, text, _ in kinds), methods.dissemination]
     if methods.optimise and names[0] in _UNOPTIMISED:
         return f"optimise = {', '.join(methods.optimise)}: {_UNOPTIMISED[names[0]]}"
     return next((why for excluded, why in _MISFITS if excluded(*names)), None)
@@ -163,7 +143,7 @@ def misfit(methods: Methods) -> str | None:
 
 def make_matching(methods: Methods, trees: Trees) -> Matching:
     """A broker's way to match content."""
-    chosen = _chosen(methods.matching)
+    chosen = chosen_name(methods.matching)
     made = cast(Matching, _module(MATCHING[chosen.name]).make(chosen.number, trees))
     if not methods.optimise:
         return made
@@ -174,21 +154,15 @@ def make_matching(methods: Methods, trees: Trees) -> Matching:
 
 def make_optimisations(methods: Methods) -> "list[Optimisation]":
     """What keeps entries of other homes few, in the order in which it is applied."""
-    chosen = [_chosen(text) for text in methods.optimise]
+    chosen = [chosen_name(text) for text in methods.optimise]
     made = [import_module(f"branchline.routing.optimise.{OPTIMISATIONS[each.name]}") for each in chosen]
     return [module.make(each.number) for module, each in zip(made, chosen, strict=True)]
 
 
 def make_forwarding(methods: Methods, trees: Trees, stored: Sequence[memoryview] = ()) -> Forwarding:
     """A broker's forwarding; one that goes on from what it had stored, if that is given."""
-    chosen = _chosen(methods.forwarding)
+    chosen = chosen_name(methods.forwarding)
     return cast(Forwarding, _module(FORWARDING[chosen.name]).make(chosen.number, methods, trees, stored))
-
-
-def _chosen(text: str) -> Named:
-    chosen = named(text)
-    assert chosen is not None, "a configuration was checked before"
-    return chosen
 
 
 def _module(name: str):  # type: ignore[no-untyped-def]

@@ -1,18 +1,20 @@
 """What a method must offer, so that a configuration chooses and comparisons run on one workload.
 
 *Forwarding* finds who is interested at a broker, from what travelled with the event. *Matching* is how
-content is matched where forwarding has to. *Dissemination* says which neighbours hear of a change.
+content is matched where forwarding has to. *Dissemination* says which neighbours hear of a change, or of what
+stands for it.
 
 A method is one file of this package and one line in `naming.py`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from branchline.routing.boolean.trees import Node
 from branchline.routing.compiling import Compiled
 from branchline.routing.control import Ended, Identity, Subscribed
+from branchline.routing.dissemination.summaries import Summary
 from branchline.routing.event import Event
 from branchline.routing.prefix.forwarding import Found, Wanted
 from branchline.routing.prefix.places import Owner
@@ -136,3 +138,13 @@ class Dissemination(Protocol):
     def tell_all(self, known: Iterable[Subscribed | Ended]) -> Iterable[Subscribed | Ended]:
         """What to tell a new neighbour, of all that is known."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class OnTree:
+    """Filters go along a spanning tree, and neighbours are told a summary of what is wanted behind a link."""
+
+    summary: Callable[[], Summary]
+    """Makes one that holds nothing yet."""
+    advertising: bool = False
+    """Whether neighbours are told only what overlaps what is advertised on their side."""

@@ -32,8 +32,9 @@ from dataclasses import dataclass, field
 from branchline.routing.control import Identity
 from branchline.routing.event import Event
 from branchline.routing.methods.key_table import KeyTable
-from branchline.routing.methods.naming import Methods, make_matching, named
+from branchline.routing.methods.naming import Methods, make_matching
 from branchline.routing.methods.protocols import Forwarding, Interest, Matching, Sought
+from branchline.routing.methods.words import named
 from branchline.routing.prefix.forwarding import Found
 from branchline.routing.prefix.keys import NO_KEYS, Keys
 from branchline.routing.prefix.trees import Prefix, Trees
@@ -229,6 +230,6 @@ def make(number: int | None, methods: Methods, trees: Trees, stored: Sequence[me
     chosen = named(methods.forwarding)
     assert chosen is not None, "a configuration was checked before"
     limit = None if chosen.name == "always-reuse" else KEYS_PER_HOP if number is None else number
-    # What is covered by another subscription is known downstream alone, so nobody can name all.
-    completes = not methods.dissemination.startswith("covering")
+    # Where not everybody is told of everything, nobody can name all.
+    completes = not methods.on_tree
     return Reuse(make_matching(methods, trees), make_matching(methods, trees), limit, completes=completes)

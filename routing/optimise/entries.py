@@ -14,7 +14,7 @@ from branchline.routing.compiling import Compiled
 from branchline.routing.control import Identity
 from branchline.routing.covers import Cover
 from branchline.routing.expression import Anything, Expression
-from branchline.routing.filters import Constraint, Contains, Filter, Range
+from branchline.routing.filters import Contains, Filter, Range, filter_order
 from branchline.routing.methods.protocols import Interest
 
 
@@ -65,17 +65,6 @@ def in_order(entries: Iterable[Entry]) -> list[Entry]:
 
 def _order(entry: Entry) -> tuple[object, ...]:
     return [filter_order(each) for each in entry.cover], repr(entry.tree)
-
-
-def filter_order(filter_: Filter) -> list[tuple[object, ...]]:
-    """A key for the order of filters: dimension by dimension, ranges before words."""
-    return [constraint_order(each) for each in filter_]
-
-
-def constraint_order(constraint: Constraint) -> tuple[object, ...]:
-    """A key for the order of constraints."""
-    path, axis, what = constraint
-    return path, axis, type(constraint) is Contains, what
 
 
 def as_interest(entry: Entry, home: str) -> Interest:

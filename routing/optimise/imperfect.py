@@ -28,9 +28,17 @@ from math import prod
 from typing import TypeAlias
 
 from branchline.routing import intervals
-from branchline.routing.filters import Constraint, Contradiction, Filter, Range, conjoin, intersect
+from branchline.routing.filters import (
+    Constraint,
+    Contradiction,
+    Filter,
+    Range,
+    conjoin,
+    filter_order,
+    intersect,
+)
 from branchline.routing.intervals import Interval, is_point
-from branchline.routing.optimise.entries import Entry, filter_order, in_order, plain, separate
+from branchline.routing.optimise.entries import Entry, in_order, plain, separate
 from branchline.routing.optimise.protocols import Optimisation, Selectivity, Smaller
 from branchline.routing.optimise.selectivity import Assumed
 

@@ -20,9 +20,17 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from branchline.routing.filters import Constraint, Contains, Contradiction, Filter, Range, conjoin
+from branchline.routing.filters import (
+    Constraint,
+    Contains,
+    Contradiction,
+    Filter,
+    Range,
+    conjoin,
+    constraint_order,
+)
 from branchline.routing.intervals import is_point
-from branchline.routing.optimise.entries import Entry, constraint_order, in_order, plain, separate
+from branchline.routing.optimise.entries import Entry, in_order, plain, separate
 from branchline.routing.optimise.protocols import Optimisation, Selectivity, Smaller
 
 BOUND_PERCENT = 10

@@ -7,18 +7,25 @@ is told on first, and only then is a new neighbour told everything, so nobody he
 the topology that its home is in. What becomes of an event is the divider's matter (`dividing.py`); the broker
 holds those that come too early.
 
+Where filters go along a tree (`dissemination/links.py`), a broker knows the subscriptions of its own home,
+and of others what neighbours tell it is wanted behind them.
+
 Cost: a change is O(neighbours) letters; a topology is O(subscriptions) letters to each new neighbour.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Ack, Change, Ended, Forgotten, Identity, Number, Request, Subscribed
+from branchline.routing.dissemination.links import Answered, Confirmed, Heard, LinkFact, Links, Owed, Sent
+from branchline.routing.dissemination.marking import MarkedPending
+from branchline.routing.dissemination.telling import Ask, Settled, Told
 from branchline.routing.event import Event
 from branchline.routing.limits import ENDED_REMEMBERED_MS, SUBSCRIPTIONS_PER_SUBSCRIBER
-from branchline.routing.methods.protocols import Dissemination, Forwarding, Learning
+from branchline.routing.methods.protocols import Dissemination, Forwarding, Learning, OnTree
 from branchline.routing.optimise.learned import Learned, sample
 from branchline.routing.overlay.dividing import Arrival, Divider, Routed
 from branchline.routing.overlay.ending import end_all_of
@@ -39,6 +46,7 @@ class Said:
     facts: list[Fact] = field(default_factory=list)
     letters: list[Letter] = field(default_factory=list)
     acks: list[Ack] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
 
 
 class Broker:
@@ -48,7 +56,7 @@ class Broker:
         self,
         name: str,
         forwarding: Forwarding,
-        dissemination: Dissemination,
+        dissemination: Dissemination | OnTree,
         *,
         paper_delivery: bool = False,
         stored: StoredTable | None = None,
@@ -56,17 +64,31 @@ class Broker:
     ) -> None:
         self.name = name
         self.table = SubscriptionTable(stored=stored)
-        self.position = Position(name)
+        self.position = Position(name, on_tree=isinstance(dissemination, OnTree))
         self.home = Home(self.position, self.table, max_subscriptions, stored)
         self.forwarding = forwarding
         self.held: list[Arrival] = []
         self.divider = Divider(self.position, forwarding, self.table, paper_delivery=paper_delivery)
         self._dissemination = dissemination
+        self.links: Links | None = None
+        """Where filters go along a tree."""
+        if isinstance(dissemination, OnTree):
+            self.links = Links(
+                self.position, dissemination.summary, self.divider.exchange_at, dissemination.advertising
+            )
+            self.home.pending = MarkedPending(self.position, self.links)
+        self._handles_control = False
         self.learned: Learned | None = None
         self._kept: list[Report] = []
         self._said = Said()
         self._heard: dict[str, set[Identity]] = {}
         """For each home, the subscriptions that this call's letters told about."""
+        self._asked_at: dict[Identity, int] = {}
+        """The requests of this call for what then waits."""
+
+    def __len__(self) -> int:
+        """How many filters events are asked for, as far as that is known without looking at them."""
+        return len(self.table) + (len(self.links) if self.links is not None else 0)
 
     @property
     def topology(self) -> Topology | None:
@@ -89,7 +111,10 @@ class Broker:
             case Number():
                 self.home.number = fact
             case Topology():
+                before = self.position.topology
                 self.position.take(fact)
+                if self.links is not None:
+                    self.links.rebase(before)
                 self._kept = []
                 self._in_force(self.home.pending.reconsider())
             case Awaited():
@@ -112,6 +137,8 @@ class Broker:
                 self.held.append(fact.arrival)
             case Learned():
                 return self._learn_of_events(fact)
+            case Heard() | Sent() | Confirmed() | Owed() | Answered():
+                return self._obey_link(fact)
             case Released():
                 self.held = [arrival for arrival in self.held if self.divider.is_early(arrival)]
         return True
@@ -149,6 +176,8 @@ class Broker:
             yield Limited(self.home.limit.noted)
         if self.learned is not None:
             yield self.learned
+        if self.links is not None:
+            yield from self.links.facts()
 
     def _waiting(self) -> Iterator[Fact]:
         yield from self.home.vacancies.facts()
@@ -175,6 +204,8 @@ class Broker:
     def _change(self, change: Change) -> Rejection | bool:
         """Obey a change, and go by the filter that stands now."""
         identity = change.identity
+        if self.links is not None and identity.home != self.name:
+            return False
         before = self.table.compiled(identity)
         applied = self.table.apply(change)
         if applied is not True:
@@ -191,6 +222,16 @@ class Broker:
         after = self.table.compiled(identity)
         if before is not after:
             self.divider.exchange(identity, before, after)
+            if self.links is not None:
+                self.links.own(before.cover if before else (), after.cover if after else ())
+        return True
+
+    def _obey_link(self, fact: LinkFact) -> bool:
+        if self.links is None:
+            return False
+        self.links.obey(fact)
+        if isinstance(fact, Confirmed) and isinstance(self.home.pending, MarkedPending):
+            self._in_force(self.home.pending.settled())
         return True
 
     def _in_force(self, completed: Iterable[Awaited], index: int | None = None) -> None:
@@ -204,6 +245,7 @@ class Broker:
 
         Only then, since all shards get all control: so they all forget in the same call.
         """
+        self._handles_control = True
         self.home.limit.begin(fresh=self.home.number is None)
         for forgotten in self.table.forgettable(now_ms):
             self._do(forgotten)
@@ -221,6 +263,7 @@ class Broker:
         if answer.change is not None:
             self._number_and_learn(answer.change, tell=answer.tell)
         if answer.awaited is not None:
+            self._asked_at[answer.awaited.identity] = index
             self._do(answer.awaited, index)
 
     def propose(self, now_ms: int, topology: Topology, newest: Topology | None) -> Rejection | None:
@@ -234,6 +277,10 @@ class Broker:
     def read(self, now_ms: int, sender: str, body: Body) -> Rejection | None:
         """A letter from a neighbour, or from this broker itself."""
         match body:
+            case Told() | Settled() | Ask():
+                self._read_link(sender, body)
+            case Subscribed() | Ended() | Report() | Complete() if self.links is not None:
+                pass
             case Ended() if self._is_old_news(now_ms, body):
                 pass
             case Subscribed() | Ended():
@@ -269,6 +316,9 @@ class Broker:
                 has = tuple((identity, change.number) for identity, change in known if change is not None)
                 self._send_on(Report(home, self.name, self.topology.order, has))
         self._heard = {}
+        if self.links is not None and self._handles_control:
+            self._finish_links(now_ms, self.links, leads=leads)
+        self._handles_control = False
         limited = self.home.limit.finish()
         if limited is not None:
             self._do(limited)
@@ -277,6 +327,42 @@ class Broker:
             if due:
                 self._do(Lapsed(now_ms))
                 self._said.letters += [Letter(self.name, self.name, each) for each in due]
+
+    def _finish_links(self, now_ms: int, links: Links, *, leads: bool) -> None:
+        """Tell neighbours what has changed; then answer them, so that they hear it before the answer."""
+        for sent in links.tell(now_ms):
+            self._do(sent)
+            self._said.letters.append(Letter(sent.to, self.name, sent.told))
+        for owed in links.owing():
+            self._do(owed)
+        if isinstance(self.home.pending, MarkedPending):
+            for awaited in self.home.pending.unmarked():
+                self._do(replace(awaited, marks=links.marks()), self._asked_at.get(awaited.identity))
+        for to, settled in list(links.answers()):
+            self._do(Answered(to, settled.number))
+            self._said.letters.append(Letter(to, self.name, settled))
+        self._asked_at = {}
+        if leads:
+            self._said.counts += links.counts
+        links.counts.clear()
+
+    def _read_link(self, sender: str, body: Told | Settled | Ask) -> None:
+        links, topology = self.links, self.topology
+        if links is None or topology is None:
+            return
+        match body:
+            case Told():
+                accepted = links.accepts(sender, body)
+                if accepted:
+                    self._do(Heard(sender, body))
+                elif accepted is None:
+                    self._said.letters.append(Letter(sender, self.name, Ask(topology.order)))
+            case Settled() if links.confirms(sender, body):
+                self._do(Confirmed(sender, body))
+            case Ask():
+                if body.topology < topology.order:
+                    self._said.letters.append(Letter(sender, self.name, topology))
+                links.tell_anew(sender)
 
     def remove(self, subscriber: str) -> None:
         """The subscriber's topic is not its home's concern any more."""
@@ -318,6 +404,8 @@ class Broker:
         return forgotten and self.table.find(ended.identity) is None
 
     def _tell(self, change: Subscribed | Ended, teller: str | None) -> None:
+        if isinstance(self._dissemination, OnTree):
+            return
         for to, told in self._dissemination.tell(change, teller, self.position.neighbours):
             self._said.letters.append(Letter(to, self.name, told))
 
@@ -340,7 +428,7 @@ class Broker:
             Letter(each, self.name, topology) for each in dict.fromkeys((*before, *now)) if each != teller
         ]
         fresh = [each for each in now if each not in before]
-        if fresh:
+        if fresh and not isinstance(self._dissemination, OnTree):
             told = self._dissemination.tell_all(self._known())
             self._tell_all(fresh, told, None if self.joining else Complete())
         self._end_if_leaving(now_ms)
@@ -369,9 +457,14 @@ class Broker:
         """
         self._end_if_leaving(now_ms)
         outside = [each for each in self.position.neighbours if each not in within]
-        if self.topology is not None:
-            self._tell_all(outside, (self.topology, *self._dissemination.tell_all(self._known())), None)
-        self._tell_all(outside, (), None if self.joining else Complete())
+        if isinstance(self._dissemination, OnTree):
+            self._handles_control = True
+            if self.topology is not None:
+                self._tell_all(outside, (self.topology, Ask(self.topology.order)), None)
+        else:
+            if self.topology is not None:
+                self._tell_all(outside, (self.topology, *self._dissemination.tell_all(self._known())), None)
+            self._tell_all(outside, (), None if self.joining else Complete())
         self._tell_pending_again()
         for change in self._known():
             home = change.identity.home

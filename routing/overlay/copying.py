@@ -82,11 +82,11 @@ class Copying:
 
     def _needed(self, event: Longs, home: Ints) -> tuple[Longs, Longs]:
         """Events and the hops that they go to, counted in their order; each pair once."""
-        routes = self._divider.position.routes
-        places = {hop: place for place, hop in enumerate(routes.behind)}
+        position = self._divider.position
+        places = {hop: place for place, hop in enumerate(position.routes.behind)}
         hop_of = np.full(len(self._names.all), -1, np.int64)
         for number in np.unique(home).tolist():
-            hop = routes.hops.get(self._names.all[number])
+            hop = position.addresses.get(self._names.all[number])
             if hop is not None:
                 hop_of[number] = places[hop]
         needed = hop_of[home] >= 0

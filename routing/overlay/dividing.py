@@ -13,7 +13,7 @@ Routing an event changes nothing, so anybody may ask what would become of one. C
 method takes, and O(neighbours); local subscribers that were found in doubt are evaluated one by one.
 """
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Protocol
@@ -22,8 +22,10 @@ from branchline.routing.codes import Code, Rejection
 from branchline.routing.compiling import Compiled
 from branchline.routing.control import Identity
 from branchline.routing.event import Event
+from branchline.routing.filters import Filter
 from branchline.routing.limits import HOPS_MAX
 from branchline.routing.methods.protocols import Forwarding, Interest
+from branchline.routing.optimise.entries import as_interest, plain
 from branchline.routing.overlay.position import Position
 from branchline.routing.prefix.delivering import decide
 from branchline.routing.prefix.forwarding import Found
@@ -94,7 +96,7 @@ class _Unreadable(Exception):
 
 @dataclass(slots=True)
 class _Sought:
-    """Who is looked for: the homes of a scope, and local subscriptions, of one subscriber or of all."""
+    """Who is looked for: the addresses of a scope, and local subscriptions, of one subscriber or of all."""
 
     hops: Mapping[str, str]
     local: bool
@@ -149,6 +151,14 @@ class Divider:
         self.renewed: set[Identity] | None = None
         """Subscriptions here whose filters have changed. Noted once somebody made it a set; whoever reads it
         empties it."""
+
+    def exchange_at(self, address: str, before: Iterable[Filter], after: Iterable[Filter]) -> None:
+        """On behalf of an address, those after are asked from now on, and those before no longer."""
+        # First the new ones: what covers both must be found in between.
+        for filter_ in after:
+            self.forwarding.add(as_interest(plain(filter_), address))
+        for filter_ in before:
+            self.forwarding.remove(as_interest(plain(filter_), address))
 
     def exchange(self, identity: Identity, before: Compiled | None, after: Compiled | None) -> None:
         """The filter of a subscription is another one now, or the first (no before) or none (no after)."""
@@ -214,10 +224,6 @@ class Divider:
     def is_exact(self, identity: Identity) -> bool:
         """Whether the cover of a subscription here says all that its filter does."""
         return self._own[identity].exact
-
-    def hops(self) -> Mapping[str, str]:
-        """The hop to each other home."""
-        return self._position.routes.hops
 
     def decide(self, arrival: Arrival, found: Found) -> Routed:
         """To whom, of the subscriptions found here, the arrival is owed."""

@@ -127,7 +127,7 @@ class Entrance:
     @property
     def leads_on(self) -> bool:
         """Whether there are other homes, for which events must be walked along the tree."""
-        return bool(self._divider.hops()) and isinstance(self._divider.forwarding, Forwarder)
+        return bool(self._divider.position.addresses) and isinstance(self._divider.forwarding, Forwarder)
 
     def route(
         self, interests: Sequence[Interests], scan: Scan, arrivals: Sequence[Arrival], walker: Walker | None

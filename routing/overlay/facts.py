@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from branchline.routing.control import Change, Number
+from branchline.routing.dissemination.links import LinkFact
 from branchline.routing.optimise.learned import Learned
 from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.letters import Complete, Report
@@ -85,6 +86,7 @@ Fact: TypeAlias = (
     | Held
     | Released
     | Learned
+    | LinkFact
 )
 
 OWN = (Held, Released, Lapsed)

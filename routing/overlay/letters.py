@@ -5,12 +5,16 @@ learns something from it tells all neighbours but the teller. A *report* goes ho
 it reports. A *topology* goes to all old and new neighbours. *Complete* follows when a new neighbour was told
 everything. *Expire* is what a home tells itself, so that all its shards end a lease at the same point; so is
 *learned* (`optimise/learned.py`), so that all shards go by the same.
+
+Where filters go along a tree, neighbours tell each other summaries in place of changes, and answer
+(`dissemination/telling.py`).
 """
 
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from branchline.routing.control import Ended, Identity, Number, Subscribed
+from branchline.routing.dissemination.telling import Ask, Settled, Told
 from branchline.routing.optimise.learned import Learned
 from branchline.routing.overlay.topology import Topology
 
@@ -48,7 +52,7 @@ class Propose:
     request: str | None = None
 
 
-Body: TypeAlias = Subscribed | Ended | Report | Topology | Complete | Expire | Learned
+Body: TypeAlias = Subscribed | Ended | Report | Topology | Complete | Expire | Learned | Told | Settled | Ask
 
 
 @dataclass(frozen=True, slots=True)

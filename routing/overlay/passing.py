@@ -155,12 +155,13 @@ class Passage:
             else:
                 assert isinstance(owner, str), "an owner is a home or a subscription"
                 self._sort[code], self._number[code] = HOME, self._names.number(owner)
-        routes = self._divider.position.routes
-        places = {hop: place for place, hop in enumerate(routes.behind)}
-        numbers = {home: self._names.number(home) for home in routes.hops}
+        position = self._divider.position
+        places = {hop: place for place, hop in enumerate(position.routes.behind)}
+        numbers = {address: self._names.number(address) for address in position.addresses}
         hop, bit = np.full(len(self._names.all), -1, np.int32), np.zeros(len(self._names.all), np.uint64)
-        for home, number in numbers.items():
-            hop[number], bit[number] = places[routes.hops[home]], word(1 << routes.numbers[home])
+        for address, number in numbers.items():
+            hop[number] = places[position.addresses[address]]
+            bit[number] = word(position.homes_of(address))
         return Known(frozen(self._sort), frozen(self._number), frozen(hop), frozen(bit))
 
     def _write(self, sent: Sent, start: int, scope: Words, divided: Divided) -> Written:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from branchline.routing.control import Identity, Number
+from branchline.routing.dissemination.telling import Marks
 from branchline.routing.overlay.letters import Report
 from branchline.routing.overlay.position import Position
 
@@ -27,6 +28,8 @@ class Awaited:
     identity: Identity
     number: Number
     requests: tuple[str | None, ...]
+    marks: Marks | None = None
+    """Where filters go along a tree: what neighbours must have settled; None as long as that is not known."""
 
 
 @dataclass(slots=True)

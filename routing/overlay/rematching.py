@@ -79,14 +79,14 @@ class Rematching:
 
     def _needed(self, row: Longs, home: Longs, scope: Words, done: Flags) -> tuple[Longs, Longs]:
         """Rows and the hops that they go to, counted in their order; each pair once."""
-        routes = self._divider.position.routes
-        places = {hop: place for place, hop in enumerate(routes.behind)}
+        position = self._divider.position
+        places = {hop: place for place, hop in enumerate(position.routes.behind)}
         hop_of = np.full(len(self._names.all), -1, np.int64)
         bit_of = np.zeros(len(self._names.all), np.uint64)
         for each in np.unique(home).tolist():
             name = self._names.all[each]
-            if name in routes.hops:
-                hop_of[each], bit_of[each] = places[routes.hops[name]], word(1 << routes.numbers[name])
+            if name in position.addresses:
+                hop_of[each], bit_of[each] = places[position.addresses[name]], word(position.homes_of(name))
         needed = done[row] & (hop_of[home] >= 0) & (scope[row] & bit_of[home] != 0)
         hops = np.int64(max(len(places), 1))
         pairs = np.unique(row[needed] * hops + hop_of[home[needed]])

@@ -8,7 +8,12 @@ Links have costs of at least 1 and may form cycles. Every broker sends along sho
 topology the distance to a home falls with each hop, whoever else is on the way. A broker that is *leaving*
 keeps its links, but no path runs through it.
 
-Cost: routes of one broker are one search for shortest paths, O(links * log brokers), once for each topology.
+Where not every broker knows every subscription, all of them go along one *spanning tree*: what was told on a
+link then stands for all homes behind it, whoever asks. It has the least cost, ties by the brokers' numbers; a
+broker that is leaving is at one of its ends.
+
+Cost: routes of one broker are one search for shortest paths, or one spanning tree and a walk along it:
+O(links * log brokers), once for each topology.
 """
 
 import hashlib
@@ -254,7 +259,53 @@ def routes(topology: Topology, name: str) -> Routes:
         if not members[there].leaving:
             for other, cost in linked[there]:
                 heappush(pending, (distance + cost, hop_number, hop, other))
-    numbers = {member.name: member.number for member in sorted(members.values(), key=attrgetter("number"))}
+    return _routes(topology, hops)
+
+
+@lru_cache(maxsize=1_000)
+def tree_routes(topology: Topology, name: str) -> Routes:
+    """The routes of a broker along the spanning tree."""
+    linked = spanning_tree(topology)
+    hops: dict[str, str] = {}
+    pending = [(other, other) for other in linked.get(name, ())]
+    while pending:
+        there, hop = pending.pop()
+        hops[there] = hop
+        pending += [(other, hop) for other in linked[there] if other != name and other not in hops]
+    return _routes(topology, hops)
+
+
+@lru_cache(maxsize=100)
+def spanning_tree(topology: Topology) -> Mapping[str, tuple[str, ...]]:
+    """For each broker its neighbours in the spanning tree of least cost."""
+    numbers = {member.name: member.number for member in topology.members}
+    leaving = {member.name for member in topology.members if member.leaving}
+
+    def order(each: Link) -> tuple[bool, int, list[int]]:
+        # Who is leaving comes last, when all who stay are linked.
+        return bool(leaving & set(each[:2])), each.cost, sorted((numbers[each.one], numbers[each.other]))
+
+    group = {name: name for name in numbers}
+
+    def root(name: str) -> str:
+        while group[name] != name:
+            name = group[name]
+        return name
+
+    chosen: dict[str, list[str]] = {name: [] for name in numbers}
+    for each in sorted(topology.links, key=order):
+        one, other = each[:2]
+        passes = (one in leaving and bool(chosen[one])) or (other in leaving and bool(chosen[other]))
+        if root(one) != root(other) and not passes and not {one, other} <= leaving:
+            group[root(one)] = root(other)
+            chosen[one].append(other)
+            chosen[other].append(one)
+    return {name: tuple(sorted(others, key=numbers.__getitem__)) for name, others in chosen.items()}
+
+
+def _routes(topology: Topology, hops: Mapping[str, str]) -> Routes:
+    members = sorted(topology.members, key=attrgetter("number"))
+    numbers = {member.name: member.number for member in members}
     behind = {
         hop: sum(1 << numbers[home] for home, via in hops.items() if via == hop)
         for hop in sorted(set(hops.values()), key=numbers.__getitem__)

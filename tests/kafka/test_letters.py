@@ -1,6 +1,7 @@
 """Letters, topologies and the records of `filters` read back, and whatever is none is a rejection."""
 
 import json
+from base64 import b64decode, b64encode
 from itertools import pairwise
 from typing import Any
 
@@ -8,7 +9,9 @@ import pytest
 import strategies as our
 from hypothesis import given
 from hypothesis import strategies as st
+from table_filters import entries, filters_in, sql
 
+from branchline.kafka.exchanges import filters_from_text, filters_text
 from branchline.kafka.fields import COUNTED_MAX, FORMAT_VERSION
 from branchline.kafka.letters import (
     REPORT_PIECE,
@@ -24,6 +27,9 @@ from branchline.kafka.letters import (
 from branchline.kafka.messages import LETTER_MAX_BYTES, REQUEST_ID_MAX_CHARS, decode_change
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Ended, Forgotten, Identity, Number, Subscribed
+from branchline.routing.dissemination import telling
+from branchline.routing.dissemination.telling import Exchange, Stream
+from branchline.routing.filters import conjoin
 from branchline.routing.limits import FILTER_MAX_BYTES, REQUESTS_REMEMBERED
 from branchline.routing.optimise.learned import Learned
 from branchline.routing.overlay.letters import Body, Complete, Expire, Letter, Report
@@ -67,7 +73,13 @@ def reports(draw: st.DrawFn) -> Report:
     return Report(home, draw(our.legal_names), (draw(counts), draw(st.integers(0, 2**64 - 1))), tuple(has))
 
 
+streams = st.builds(Stream, st.tuples(counts, st.integers(0, 2**63)), counts)
+filter_sets = entries(3).map(lambda drawn: tuple(filters_in(drawn)))
+exchanges = st.builds(Exchange, filter_sets, filter_sets)
 bodies: st.SearchStrategy[Body] = st.one_of(
+    st.builds(telling.Told, streams, counts, exchanges, exchanges, st.booleans(), st.booleans()),
+    st.builds(telling.Settled, streams, counts),
+    st.builds(telling.Ask, st.tuples(counts, st.integers(0, 2**63))),
     our.changes(identities, forgetting=False),  # type: ignore[arg-type]
     reports(),
     topologies,
@@ -94,6 +106,9 @@ EVERY_BODY: list[Body] = [
     Complete(),
     Expire(ALICE, Number(1, 2), 1_700_000_000_000),
     Learned(3, 400, 100_000, bytes(range(20))),
+    telling.Told(Stream((3, 2**63 + 1), 17), 4, Exchange(tuple(filters_in(sql("x > 1", "y = 'k'"))))),
+    telling.Settled(Stream((3, 2**63 + 1), 17), 4),
+    telling.Ask((3, 2**63 + 1)),
 ]
 
 
@@ -187,12 +202,12 @@ def test_every_field_of_a_letter_is_needed_and_none_other_taken(body: Body) -> N
     assert rejected({**fields, "version": FORMAT_VERSION + 1}).code is Code.CONTROL_VERSION
 
 
-WRONG = (None, True, 1.5, "No Such", [True, 1], [1], [1, 2, 3], [[1, 2]], {}, {"a": 1})
+WRONG = (None, True, 1.5, "No Such", [True, 1], [1], [1, 2, "3"], [[1, 2]], {}, {"a": 1})
 PARTS = [
     (body, field)
     for body in EVERY_BODY
     for field in fields_of(body)
-    if field not in ("version", "spelling", "filter", "expired")
+    if field not in ("version", "spelling", "filter", "expired", "whole", "complete")
 ]
 
 
@@ -276,3 +291,16 @@ def test_an_oversize_letter_is_refused() -> None:
     assert isinstance(found, Rejection)
     assert found.code is Code.CONTROL_TOO_LARGE
     assert str(LETTER_MAX_BYTES) in found.reason
+
+
+@given(st.binary(max_size=60) | filter_sets.map(lambda filters: b64decode(filters_text(filters))), st.data())
+def test_what_is_no_set_of_filters_is_no_letter(data: bytes, draw: st.DataObject) -> None:
+    """Whatever bytes stand there, they are read as filters in normal form, or refused with a ValueError."""
+    if data:
+        at = draw.draw(st.integers(0, len(data) - 1))
+        data = data[:at] + bytes([draw.draw(st.integers(0, 255))]) + data[at + 1 :]
+    try:
+        read = filters_from_text(b64encode(data).decode())
+    except ValueError:
+        return
+    assert all(conjoin(filter_) == filter_ for filter_ in read)

@@ -6,11 +6,14 @@ import strategies as our
 from hypothesis import given
 from hypothesis import strategies as st
 from prefix_scripts import cover
+from table_filters import entries, filters_in
 
 from branchline.kafka.arrivals import Received
 from branchline.kafka.letters import encode_letter
 from branchline.kafka.record import Place, Record
 from branchline.routing.control import Ended, Forgotten, Identity, Operation, Request, Subscribed
+from branchline.routing.dissemination.links import Answered, Confirmed, Heard, Owed, Sent
+from branchline.routing.dissemination.telling import Exchange, Settled, Stream, Told
 from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.facts import Fact, Held, Kept, Lapsed, Limited, Released, Removed, Vacant
 from branchline.routing.overlay.letters import Complete, Letter, Report
@@ -52,6 +55,10 @@ asking = st.lists(st.none() | our.texts, max_size=3).map(tuple)
 identities = st.builds(Identity, our.legal_names, our.legal_names, our.legal_names)
 request_ids = st.lists(our.texts, max_size=3).map(tuple)
 times = st.none() | st.integers(0, 2**50)
+marks = st.lists(st.tuples(our.legal_names, st.integers(0, 99)), max_size=2).map(tuple)
+streams = st.builds(Stream, st.tuples(st.integers(0, 9), st.integers(0, 2**63)), st.integers(0, 2**50))
+exchanges = st.builds(Exchange, *[entries(2).map(lambda drawn: tuple(filters_in(drawn)))] * 2)
+told = st.builds(Told, streams, st.integers(0, 99), exchanges, exchanges, st.booleans(), st.booleans())
 facts: dict[str, st.SearchStrategy[Fact]] = {
     "subscribed": st.builds(
         Subscribed,
@@ -78,7 +85,12 @@ facts: dict[str, st.SearchStrategy[Fact]] = {
     "forgotten": st.builds(Forgotten, identities, our.numbers),
     "number": our.numbers,
     "topology": st.just(founded(["dublin", "virginia"], [link("dublin", "virginia")]).left("virginia")),
-    "awaited": st.builds(Awaited, own, our.numbers, asking),
+    "awaited": st.builds(Awaited, own, our.numbers, asking, st.none() | marks),
+    "heard": st.builds(Heard, our.legal_names, told),
+    "sent": st.builds(Sent, our.legal_names, told),
+    "confirmed": st.builds(Confirmed, our.legal_names, st.builds(Settled, streams, st.integers(0, 99))),
+    "owed": st.builds(Owed, our.legal_names, st.integers(0, 99), marks),
+    "answered": st.builds(Answered, our.legal_names, st.integers(0, 99)),
     "report": reports,
     "kept": reports.map(Kept),
     "complete": st.just(Complete()),

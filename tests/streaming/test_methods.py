@@ -96,8 +96,9 @@ OWN: Mapping[str, Moved] = {
 
 
 def test_every_method_has_a_count_that_shows_it() -> None:
-    """Whoever adds a method says here how it is seen."""
-    assert OWN.keys() == {name for names in KINDS.values() for name in names}
+    """Whoever adds a method says here how it is seen; who is told of what has tests of its own."""
+    told = KINDS["dissemination"]
+    assert OWN.keys() == {name for names in KINDS.values() for name in names if name not in told}
     rows = every_pair() if FULL else every_name_once()
     assert {each for methods in rows for each in parts(methods)} == OWN.keys()
 

@@ -95,14 +95,14 @@ def test_what_hardly_any_event_satisfies_is_kept() -> None:
 
 
 def test_targets_are_named() -> None:
-    """Time and precision are other ways to say how far to go; before telling, nothing is pruned yet."""
+    """Time and precision are other ways to say how far to go; what is told is pruned by what tells it."""
     assert misfit(PRUNED_TREES) is None
     for text in ("prune", "prune-time(30)", "prune-precision(5)"):
         assert misfit(Methods("rematch", "boolean", optimise=(text,))) is None
     wrong = misfit(Methods("rematch", "boolean", optimise=("pre-prune(30)",)))
     assert wrong == (
-        "optimise = 'pre-prune(30)': a filter that is pruned before it is told to others needs a "
-        "dissemination that tells it so"
+        "optimise = 'pre-prune(30)': what is pruned before it is told to others is chosen with the "
+        "dissemination, as in covering+pre-prune"
     )
     asked = told([interest("x > 0 AND y > 0 AND z = 1", "dublin")], BooleanMatching())
     entries = list(asked.table("dublin"))

@@ -11,23 +11,21 @@ from branchline.ops.simulation.world import World
 from branchline.routing.checking import check
 from branchline.routing.compiling import Compiled, compile_filter
 from branchline.routing.control import Identity, Number, Operation, Request, Subscribed
+from branchline.routing.dissemination.strategies import STRATEGIES, make_dissemination
 from branchline.routing.event import Event
 from branchline.routing.history import Read
 from branchline.routing.methods.naming import (
-    DISSEMINATION,
     FORWARDING,
     MATCHING,
     Methods,
-    Named,
     make_forwarding,
     make_matching,
     misfit,
-    named,
-    unknown,
 )
 from branchline.routing.methods.protocols import Interest
 from branchline.routing.methods.simple import Simple
 from branchline.routing.methods.table import TableMatching
+from branchline.routing.methods.words import Named, named, unknown
 from branchline.routing.overlay.topology import founded
 from branchline.routing.prefix.optimizer import Settings
 from branchline.routing.prefix.trees import UNMATCHED, Trees
@@ -217,7 +215,7 @@ def test_rematching_lets_nothing_travel() -> None:
 def test_simple_tells_everybody_but_the_teller() -> None:
     """All of everything."""
     change = Subscribed(Identity("a", "ann", "one"), Number(1, 1), "sql", "TRUE")
-    simple = DISSEMINATION["simple"]()
+    simple = make_dissemination("simple")
     assert isinstance(simple, Simple)
     assert list(simple.tell(change, "b", ("a", "b", "c"))) == [("a", change), ("c", change)]
     assert list(simple.tell(change, None, ("a",))) == [("a", change)]
@@ -228,10 +226,9 @@ def test_every_method_has_a_name() -> None:
     """The names that a configuration may say."""
     assert {"prefix", "rematch"} <= FORWARDING.keys()
     assert {"tree", "table", "access", "kd", "boolean"} <= MATCHING.keys()
-    assert sorted(DISSEMINATION) == ["simple"]
     assert PREFIX.forwarding in FORWARDING
     assert PREFIX.matching in MATCHING
-    assert PREFIX.dissemination in DISSEMINATION
+    assert PREFIX.dissemination in STRATEGIES
 
 
 def test_a_name_may_have_a_number() -> None:
@@ -253,6 +250,6 @@ def test_methods_that_do_not_fit_together_are_said_to() -> None:
     assert misfit(Methods("rematch", "table")) is None
     assert misfit(Methods("flood")) == unknown("forwarding", "flood", FORWARDING)
     assert misfit(Methods("rematch", "hash")) == unknown("matching", "hash", MATCHING)
-    assert misfit(Methods(dissemination="none")) == unknown("dissemination", "none", DISSEMINATION)
+    assert misfit(Methods(dissemination="none")) == unknown("dissemination", "none", STRATEGIES)
     assert misfit(Methods("rematch", "table(2)")) == "matching = 'table(2)': table takes no number"
     assert misfit(Methods("prefix", "table")) == "prefix forwarding matches against the Routing Tree"

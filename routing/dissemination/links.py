@@ -1,0 +1,443 @@
+"""Links: what a broker and its neighbours on the spanning tree have told each other of filters.
+
+Theory of operation. For each neighbour the broker keeps what is wanted on that side of the link, as that
+neighbour has told it; an event goes there if one of these filters matches. And it tells each neighbour a
+summary (`summaries.py`) of what is wanted on this side: by its own subscribers, and by all other neighbours.
+After every call with control, summaries are compared with what was told last, and the differences are told.
+So whatever a change brings about, hidden filters that come to light among it, is told in one step.
+
+A neighbour that has told nothing yet, or has told it of other homes than are behind it by now, counts as one
+that wants *everything*, also for whatever is told to others. That costs traffic for a moment and loses
+nothing, so nobody has to wait: not a broker that joins, nor one whose links have changed.
+
+Where publishers advertise, advertisements are told in the same way, each once; and of what is wanted, a
+neighbour is told only what overlaps an advertisement from its side. What comes from there is nothing else.
+
+*Settling.* A broker owes its neighbour an answer to what it was told: when all that it has told the others by
+the end of the same call is settled. The tree has an end in every direction, so there always is one. A
+subscription is in force when all is settled that its home had told everybody by the end of the call
+(`marks`).
+
+Invariants: what was told to a neighbour stands for all that is wanted on this side, but for what this very
+call has changed; facts alone change anything here. Cost: a change is one change of each summary; telling it
+is a comparison of two sets for each neighbour that it concerns.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
+from itertools import repeat
+from typing import TypeAlias
+
+from branchline.routing.dissemination.summaries import IdentitySummary, Summary
+from branchline.routing.dissemination.telling import NOTHING, Exchange, Marks, Settled, Stream, Told, pieces
+from branchline.routing.filters import EVERYTHING, Filter, filter_order, overlaps
+from branchline.routing.overlay.position import Position
+from branchline.routing.overlay.topology import Topology, tree_routes
+
+_ALL = frozenset({EVERYTHING})
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A neighbour has told this."""
+
+    sender: str
+    told: Told
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A neighbour was told this."""
+
+    to: str
+    told: Told
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """A neighbour has answered."""
+
+    sender: str
+    settled: Settled
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """A neighbour is owed an answer to what it told up to this number, when the marks are settled."""
+
+    to: str
+    number: int
+    marks: Marks
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A neighbour was answered up to this number."""
+
+    to: str
+    number: int
+
+
+LinkFact: TypeAlias = Heard | Sent | Confirmed | Owed | Answered
+
+
+class _Link:
+    """One neighbour."""
+
+    def __init__(self, summary: Summary) -> None:
+        self.summary = summary
+        self.adverts: Summary = IdentitySummary()
+        self.wanted: set[Filter] = set(_ALL)
+        self.advertised: set[Filter] = set(_ALL)
+        self.known = False
+        """Whether the neighbour has told those two."""
+        self.heard: tuple[Stream, int] | None = None
+        self.coming: tuple[set[Filter], set[Filter]] | None = None
+        """Of a table that is not whole yet, what has come so far."""
+        self.sent: tuple[Stream, int] | None = None
+        self.began_ms = 0
+        """When the last stream began that is to be told anew."""
+        self.settled = 0
+        self.told: tuple[set[Filter], set[Filter]] = (set(), set())
+        self.changed = True
+        """Whether there may be something to tell."""
+        self.owed_from = 0
+        self.owed: list[Owed] = []
+
+
+@dataclass(slots=True)
+class Links:
+    """All neighbours of one broker on the tree."""
+
+    position: Position
+    summarise: Callable[[], Summary]
+    exchange: Callable[[str, Iterable[Filter], Iterable[Filter]], None]
+    """Is told what is wanted behind a neighbour no longer, and what from now on."""
+    advertising: bool = False
+    """Whether a neighbour is told only what overlaps what is advertised on its side."""
+    counts: Counter[str] = field(default_factory=Counter)
+    _links: dict[str, _Link] = field(default_factory=dict)
+    _own: dict[Filter, int] = field(default_factory=dict)
+    _own_adverts: dict[Filter, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """How many filters were told by neighbours."""
+        return sum(len(link.wanted) for link in self._links.values())
+
+    # What is wanted
+
+    def own(self, before: Collection[Filter], after: Collection[Filter]) -> None:
+        """A subscription here asks for these filters in place of those."""
+        _count(self._own, before, after)
+        for link in self._links.values():
+            self._change(link, before, after)
+
+    def own_adverts(self, before: Collection[Filter], after: Collection[Filter]) -> None:
+        """A publisher here advertises these in place of those."""
+        _count(self._own_adverts, before, after)
+        for link in self._links.values():
+            _exchange(link.adverts, before, after)
+            link.changed = True
+
+    def _change(self, link: _Link, before: Iterable[Filter], after: Iterable[Filter]) -> None:
+        """Change what is wanted on this side of the link."""
+        _exchange(link.summary, self._passing(link, before), self._passing(link, after))
+        link.changed = True
+
+    def _passing(self, link: _Link, filters: Iterable[Filter]) -> list[Filter]:
+        """Those of the filters that the neighbour is to hear of."""
+        if not self.advertising:
+            return list(filters)
+        return [each for each in filters if any(overlaps(each, advert) for advert in link.advertised)]
+
+    def _wanted_here(self, name: str) -> Iterator[Filter]:
+        """All that is wanted on this side of the link with a neighbour, each for every reason."""
+        for filter_, reasons in self._own.items():
+            yield from repeat(filter_, reasons)
+        for other, link in self._links.items():
+            if other != name:
+                yield from link.wanted
+
+    def _replace(self, name: str, wanted: Set[Filter], advertised: Set[Filter], *, known: bool) -> None:
+        """Let this be what is wanted and advertised behind a neighbour."""
+        link = self._links[name]
+        self._receive(name, Exchange(tuple(wanted), tuple(link.wanted - wanted)), known=known)
+        self._hear_adverts(name, Exchange(tuple(advertised), tuple(link.advertised - advertised)))
+
+    def _receive(self, name: str, exchange: Exchange, *, known: bool) -> None:
+        """Change what is wanted behind a neighbour."""
+        link = self._links[name]
+        come, gone = _effective(link.wanted, exchange)
+        link.known = known
+        self.exchange(name, gone, come)
+        for other, each in self._links.items():
+            if other != name:
+                self._change(each, gone, come)
+
+    def _hear_adverts(self, name: str, exchange: Exchange) -> None:
+        """Change what is advertised behind a neighbour, and so what it is to hear of."""
+        link = self._links[name]
+        wanted = list(self._wanted_here(name)) if self.advertising else []
+        before = self._passing(link, wanted)
+        said, unsaid = _effective(link.advertised, exchange)
+        for other, each in self._links.items():
+            if other != name:
+                _exchange(each.adverts, unsaid, said)
+                each.changed = True
+        if self.advertising and (said or unsaid):
+            _exchange(link.summary, before, self._passing(link, wanted))
+            link.changed = True
+
+    # Topologies
+
+    def rebase(self, before: Topology | None) -> None:
+        """The position has taken another topology, or its first."""
+        was, now = self._behind(before), self.position.routes.behind
+        old = sum(1 << member.number for member in before.members) if before is not None else 0
+        for name in [each for each in self._links if each not in now]:
+            self._replace(name, frozenset(), frozenset(), known=True)
+            del self._links[name]
+        for name, homes in now.items():
+            if name not in self._links:
+                self._begin(name)
+            elif homes & old & ~was.get(name, 0):
+                # Homes that it has told nothing of are behind it now.
+                self._replace(name, _ALL, _ALL, known=False)
+        for link in self._links.values():
+            link.heard = link.sent = link.coming = None
+            link.settled = link.owed_from = 0
+            link.owed, link.changed = [], True
+
+    def _behind(self, topology: Topology | None) -> Mapping[str, int]:
+        if topology is None or topology.member(self.position.name) is None:
+            return {}
+        return tree_routes(topology, self.position.name).behind
+
+    def _begin(self, name: str) -> None:
+        """There is a neighbour of whom nothing is known yet."""
+        link = _Link(self.summarise())
+        for other in self._links.values():
+            # Whoever is unknown wants everything, and may send it.
+            self._change(other, (), _ALL)
+            _exchange(other.adverts, (), _ALL)
+            _exchange(link.adverts, (), other.advertised)
+        self._links[name] = link
+        _exchange(link.summary, (), self._passing(link, self._wanted_here(name)))
+        for advert, reasons in self._own_adverts.items():
+            _exchange(link.adverts, (), repeat(advert, reasons))
+        self.exchange(name, (), _ALL)
+
+    # Hearing
+
+    def accepts(self, sender: str, told: Told) -> bool | None:
+        """Whether to obey what a neighbour has told; None if something before it is missing."""
+        topology, link = self.position.topology, self._links.get(sender)
+        if link is None or topology is None or told.stream.topology != topology.order:
+            return False
+        heard, last = link.heard if link.heard is not None else (None, 0)
+        if heard is None or told.stream > heard:
+            return True if told.whole and told.number == 1 else None
+        if told.stream < heard or told.number <= last:
+            return False
+        return True if told.number == last + 1 else None
+
+    def confirms(self, sender: str, settled: Settled) -> bool:
+        """Whether an answer says anything new."""
+        link = self._links.get(sender)
+        return (
+            link is not None
+            and link.sent is not None
+            and (settled.stream == link.sent[0] and link.settled < settled.number <= link.sent[1])
+        )
+
+    def obey(self, fact: LinkFact) -> None:
+        """Make the fact so."""
+        match fact:
+            case Heard():
+                self._hear(self._links[fact.sender], fact)
+            case Sent():
+                self._send(self._links[fact.to], fact.told)
+            case Confirmed():
+                self._links[fact.sender].settled = fact.settled.number
+            case Owed():
+                link = self._links[fact.to]
+                link.owed_from = fact.number
+                link.owed.append(fact)
+            case Answered():
+                link = self._links[fact.to]
+                link.owed_from = max(link.owed_from, fact.number)
+                link.owed = [each for each in link.owed if each.number > fact.number]
+
+    def _hear(self, link: _Link, fact: Heard) -> None:
+        told = fact.told
+        if link.heard is None or told.stream != link.heard[0]:
+            link.coming, link.owed, link.owed_from = (set(), set()), [], 0
+        link.heard = told.stream, told.number
+        if link.coming is not None:
+            link.coming[0].update(told.wanted.added)
+            link.coming[1].update(told.advertised.added)
+            if told.complete:
+                coming, link.coming = link.coming, None
+                self._replace(fact.sender, *coming, known=True)
+            return
+        self._receive(fact.sender, told.wanted, known=True)
+        if any(told.advertised):
+            self._hear_adverts(fact.sender, told.advertised)
+
+    def _send(self, link: _Link, told: Told) -> None:
+        if link.sent is None or told.stream != link.sent[0]:
+            link.told, link.settled = (set(), set()), 0
+        link.sent = told.stream, told.number
+        for told_before, exchange in zip(link.told, (told.wanted, told.advertised), strict=True):
+            told_before.update(exchange.added)
+            told_before.difference_update(exchange.removed)
+
+    # Telling
+
+    def tell(self, now_ms: int) -> Iterator[Sent]:
+        """What neighbours are to be told now; each is to be obeyed before the next is asked for."""
+        for name, link in sorted(self._links.items()):
+            if link.changed and self.position.topology is not None:
+                link.changed = False
+                if link.sent is None:
+                    yield from self._tell_whole(name, link, now_ms)
+                else:
+                    yield from self._tell_changes(name, link, link.sent[0])
+            self.counts.update(link.summary.counts)
+            link.summary.counts.clear()
+
+    def tell_anew(self, name: str) -> None:
+        """The neighbour has lost what it was told."""
+        link = self._links.get(name)
+        if link is not None and link.sent is not None:
+            link.began_ms = link.sent[0].start_ms
+            link.sent, link.changed = None, True
+
+    def _tell_whole(self, name: str, link: _Link, now_ms: int) -> Iterator[Sent]:
+        assert self.position.topology is not None
+        stream = Stream(self.position.topology.order, max(now_ms, link.began_ms + 1))
+        wanted = pieces(Exchange(_sorted(link.summary.told())))
+        advertised = pieces(Exchange(_sorted(link.adverts.told()))) if self.advertising else [NOTHING]
+        letters = [(each, NOTHING) for each in wanted]
+        letters += [(NOTHING, each) for each in advertised if any(each)]
+        for number, (each, advert) in enumerate(letters, 1):
+            yield Sent(name, Told(stream, number, each, advert, True, number == len(letters)))
+
+    def _tell_changes(self, name: str, link: _Link, stream: Stream) -> Iterator[Sent]:
+        wanted = _difference(link.told[0], link.summary.told())
+        advertised = _difference(link.told[1], link.adverts.told()) if self.advertising else NOTHING
+        letters = [(each, NOTHING) for each in pieces(wanted)]
+        letters += [(NOTHING, each) for each in pieces(advertised)]
+        for each, advert in letters:
+            if any(each) or any(advert):
+                assert link.sent is not None, "the stream has begun"
+                yield Sent(name, Told(stream, link.sent[1] + 1, each, advert))
+
+    # Settling
+
+    def marks(self, but: str | None = None) -> Marks:
+        """What is not settled yet of all that was told to the neighbours, but for one."""
+        return tuple(
+            (name, link.sent[1])
+            for name, link in sorted(self._links.items())
+            if name != but and link.sent is not None and link.settled < link.sent[1]
+        )
+
+    def missing(self, marks: Marks) -> list[str]:
+        """The neighbours whose answers to these are missing."""
+        return [name for name, number in marks if name in self._links and self._links[name].settled < number]
+
+    def owing(self) -> list[Owed]:
+        """The answers that are owed by what was told in this call."""
+        return [
+            Owed(name, link.heard[1], self.marks(but=name))
+            for name, link in sorted(self._links.items())
+            if link.heard is not None and link.coming is None and link.heard[1] > link.owed_from
+        ]
+
+    def answers(self) -> Iterator[tuple[str, Settled]]:
+        """The answers that can be given now: of each neighbour, the last."""
+        for name, link in sorted(self._links.items()):
+            due = [each.number for each in link.owed if not self.missing(each.marks)]
+            if due and link.heard is not None:
+                yield name, Settled(link.heard[0], max(due))
+
+    # Facts
+
+    def facts(self) -> Iterator[LinkFact]:
+        """Facts that make equal links, once the topology is taken: what a snapshot holds."""
+        for name, link in sorted(self._links.items()):
+            yield from self._heard(name, link)
+            if link.sent is not None:
+                stream, number = link.sent
+                yield Sent(name, _table(stream, number, *link.told))
+                if link.settled:
+                    yield Confirmed(name, Settled(stream, link.settled))
+        for name, link in sorted(self._links.items()):
+            yield from link.owed
+            if link.owed_from and not link.owed:
+                yield Answered(name, link.owed_from)
+
+    def _heard(self, name: str, link: _Link) -> Iterator[Heard]:
+        stream, number = link.heard if link.heard is not None else (_NO_STREAM, 0)
+        if link.known:
+            # What stands while a new table is on its way was told before.
+            since = (stream, number) if link.coming is None else (_NO_STREAM, 0)
+            yield Heard(name, _table(*since, link.wanted, link.advertised))
+        if link.coming is not None:
+            yield Heard(name, _table(stream, number, *link.coming, complete=False))
+
+    def describe(self) -> str:
+        """The links for people."""
+        lines = []
+        for name, link in self._links.items():
+            wants = f"{len(link.wanted):,} filters" if link.known else "everything, as far as is known"
+            waits = f", {len(link.owed)} answers owed" if link.owed else ""
+            lines.append(f"{name} wants {wants}, was told {len(link.told[0]):,}{waits}")
+        return "\n".join(lines)
+
+
+_NO_STREAM = Stream((0, 0), 0)
+"""Of what was told before the last topology, and still stands."""
+
+
+def _table(
+    stream: Stream, number: int, wanted: Set[Filter], advertised: Set[Filter], *, complete: bool = True
+) -> Told:
+    """A table as if it had been told at once, under this number."""
+    tables = Exchange(_sorted(wanted)), Exchange(_sorted(advertised))
+    return Told(stream, number, *tables, whole=True, complete=complete)
+
+
+def _exchange(summary: Summary, before: Iterable[Filter], after: Iterable[Filter]) -> None:
+    for each in after:
+        summary.add(each)
+    for each in before:
+        summary.remove(each)
+
+
+def _count(counted: dict[Filter, int], before: Iterable[Filter], after: Iterable[Filter]) -> None:
+    for each in after:
+        counted[each] = counted.get(each, 0) + 1
+    for each in before:
+        counted[each] -= 1
+        if not counted[each]:
+            del counted[each]
+
+
+def _effective(filters: set[Filter], exchange: Exchange) -> tuple[list[Filter], list[Filter]]:
+    """Change the set; what has come to it indeed, and what has gone."""
+    come = [each for each in exchange.added if each not in filters]
+    filters.update(come)
+    gone = [each for each in exchange.removed if each in filters]
+    filters.difference_update(gone)
+    return come, gone
+
+
+def _difference(before: Set[Filter], after: Set[Filter]) -> Exchange:
+    return Exchange(_sorted(after - before), _sorted(before - after))
+
+
+def _sorted(filters: Iterable[Filter]) -> tuple[Filter, ...]:
+    return tuple(sorted(filters, key=filter_order))

@@ -1,0 +1,101 @@
+"""Strategies: who is told of which filter, as a configuration names it.
+
+`simple` alone floods: every broker hears of every subscription. Everything else goes along the spanning tree,
+as a summary: `identity` tells identical filters once, `covering` only those that no other one covers. Behind
+the strategy may stand, joined by +, what is made of that: `merging`, `imperfect` with a bound in per cent,
+`pre-prune` with a share of predicates in per cent; and `advertised`, by which filters go only where something
+is advertised that they overlap. `simple` with any of these goes along the tree too, and a set of filters has
+each of them once: there it is `identity`.
+"""
+
+from collections.abc import Callable, Mapping, Set
+from functools import partial
+from importlib import import_module
+
+from branchline.routing.dissemination.summaries import (
+    CoveringSummary,
+    IdentitySummary,
+    MergedSummary,
+    Merging,
+    Summary,
+)
+from branchline.routing.filters import Filter
+from branchline.routing.methods.protocols import Dissemination, OnTree
+from branchline.routing.methods.simple import Simple
+from branchline.routing.methods.words import Named, chosen_name, number_fault, unknown
+from branchline.routing.optimise.entries import plain
+from branchline.routing.optimise.selectivity import Assumed
+
+FLOODING = "simple"
+"""The one strategy by which everybody is told of everything."""
+
+STRATEGIES: Mapping[str, Callable[[], Summary]] = {
+    "simple": IdentitySummary,
+    "identity": IdentitySummary,
+    "covering": CoveringSummary,
+}
+
+PRUNED = "pre-prune"
+
+MERGINGS: Mapping[str, tuple[str, str]] = {
+    "merging": ("merging", "told_merged"),
+    "imperfect": ("imperfect", "told_merged_imperfectly"),
+    PRUNED: ("prune", "told_pruned"),
+}
+"""What may be made of a summary: the modules of `routing/optimise/` that do it, and what they count."""
+
+ADVERTISED = "advertised"
+NUMBERED = frozenset({"imperfect", PRUNED})
+NAMES = (*STRATEGIES, *MERGINGS, ADVERTISED)
+
+
+def parts_of(text: str) -> list[str]:
+    """The strategy, and what stands behind it."""
+    return [part.strip() for part in text.split("+")]
+
+
+def strategy_fault(text: str) -> str | None:
+    """Why the text names no dissemination; None if it does."""
+    first, *more = parts_of(text)
+    wrong = unknown("dissemination", first, STRATEGIES)
+    behind = [unknown("dissemination", each, (*MERGINGS, ADVERTISED)) for each in more]
+    numbers = [number_fault("dissemination", each, NUMBERED) for each in (first, *more)]
+    found = next((each for each in (wrong, *behind) if each is not None), None)
+    if found is None:
+        found = next((each for each in numbers if each is not None), None)
+    if found is None and len(set(more)) < len(more):
+        found = f"dissemination = {text!r} names something twice"
+    return found
+
+
+def make_dissemination(text: str) -> Dissemination | OnTree:
+    """The dissemination of this name, which was checked before."""
+    if text == FLOODING:
+        return Simple()
+    first, *more = map(chosen_name, parts_of(text))
+    mergings = tuple(each for each in more if each.name != ADVERTISED)
+    advertising = len(mergings) < len(more)
+    return OnTree(partial(_summary, first.name, mergings), advertising)
+
+
+def _summary(strategy: str, mergings: tuple[Named, ...]) -> Summary:
+    made = STRATEGIES[strategy]()
+    if not mergings:
+        return made
+    return MergedSummary(made, map(_merging, mergings))
+
+
+def _merging(chosen: Named) -> Merging:
+    module, counts = MERGINGS[chosen.name]
+    optimisation = import_module(f"branchline.routing.optimise.{module}").make(chosen.number)
+
+    def merged(filters: Set[Filter]) -> Set[Filter]:
+        entries = [plain(each) for each in filters]
+        made = optimisation.optimise(entries, Assumed(entries)).entries
+        return {each for entry in made for each in entry.cover}
+
+    return Merging(merged, counts, _predicates) if chosen.name == PRUNED else Merging(merged, counts)
+
+
+def _predicates(filters: Set[Filter]) -> int:
+    return sum(map(len, filters))

@@ -1,0 +1,232 @@
+"""Summaries: what a neighbour is told, of all that is wanted on this side of the link.
+
+A summary holds a set of filters, each for one reason or more, and gives the set that stands for them: every
+event that one of them matches, one of the told matches too. What it gives hangs on the set alone, and not on
+how it came about; so a broker that was made anew from its state tells the same as one that never stopped.
+
+- *identity* tells each different filter once;
+- *covering* tells those that no other one covers; filters that cover each other mean the same, and the first
+  of them in their order is told. What hides another is told itself, so nothing hangs on what is hidden;
+- *merged* tells what merging makes of those: perfect merging matches no more, imperfect a little.
+
+Cost: identity O(1) a change. Covering: comparisons with the told filters that share a point with it, or an
+attribute; if one goes that hid others, the same for each of them. Merged: all that is told, once after a
+change.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Set
+from typing import NamedTuple, Protocol, TypeAlias
+
+from branchline.routing.dimensions import Axis
+from branchline.routing.filters import Constraint, Filter, Range, covers, filter_order
+from branchline.routing.intervals import is_point
+
+_Key: TypeAlias = tuple[object, ...]
+_POINTED = frozenset({Axis.NUMBER, Axis.TEXT, Axis.BOOLEAN})
+"""Axes on which a point is said by the same point alone."""
+
+
+class Summary(Protocol):
+    """What stands for a set of filters."""
+
+    counts: Counter[str]
+    """What was spared so far, by how."""
+
+    def add(self, filter_: Filter) -> None:
+        """There is one reason more for this filter."""
+        ...
+
+    def remove(self, filter_: Filter) -> None:
+        """There is one less."""
+        ...
+
+    def told(self) -> Set[Filter]:
+        """What stands for all of them."""
+        ...
+
+
+class IdentitySummary:
+    """Each filter once."""
+
+    def __init__(self) -> None:
+        self._reasons: dict[Filter, int] = {}
+        self.counts: Counter[str] = Counter()
+
+    def add(self, filter_: Filter) -> None:
+        self._reasons[filter_] = self._reasons.get(filter_, 0) + 1
+        self.counts["told_identical"] += self._reasons[filter_] > 1
+
+    def remove(self, filter_: Filter) -> None:
+        self._reasons[filter_] -= 1
+        if not self._reasons[filter_]:
+            del self._reasons[filter_]
+
+    def told(self) -> Set[Filter]:
+        return self._reasons.keys()
+
+
+class CoveringSummary:
+    """Those that no other one covers."""
+
+    def __init__(self) -> None:
+        self._reasons: dict[Filter, int] = {}
+        self._told = _Filed()
+        self._hider: dict[Filter, Filter] = {}
+        """For each filter that is hidden, one that is told and covers it."""
+        self._hides: dict[Filter, set[Filter]] = {}
+        self.counts: Counter[str] = Counter()
+
+    def add(self, filter_: Filter) -> None:
+        self._reasons[filter_] = self._reasons.get(filter_, 0) + 1
+        if self._reasons[filter_] > 1:
+            self.counts["told_identical"] += 1
+        else:
+            self._place(filter_)
+
+    def remove(self, filter_: Filter) -> None:
+        self._reasons[filter_] -= 1
+        if self._reasons[filter_]:
+            return
+        del self._reasons[filter_]
+        hider = self._hider.pop(filter_, None)
+        if hider is not None:
+            self._hides[hider].discard(filter_)
+            return
+        self._told.remove(filter_)
+        for hidden in self._hides.pop(filter_, ()):
+            del self._hider[hidden]
+            self._place(hidden)
+
+    def told(self) -> Set[Filter]:
+        return self._told.filters
+
+    def _place(self, filter_: Filter) -> None:
+        """Hide the filter behind one that is told, or tell it and hide what it covers."""
+        pending = [filter_]
+        while pending:
+            placed = pending.pop()
+            hider = next((each for each in self._told.wider(placed) if _hides(each, placed)), None)
+            if hider is not None:
+                self._hide(placed, hider)
+                continue
+            beneath = [each for each in self._told.narrower(placed) if _hides(placed, each)]
+            self._told.add(placed)
+            for each in beneath:
+                self._told.remove(each)
+                self._hide(each, placed)
+                for hidden in self._hides.pop(each, ()):
+                    del self._hider[hidden]
+                    pending.append(hidden)
+
+    def _hide(self, filter_: Filter, hider: Filter) -> None:
+        self.counts["told_covered"] += 1
+        self._hider[filter_] = hider
+        self._hides.setdefault(hider, set()).add(filter_)
+
+
+class Merging(NamedTuple):
+    """What is made of a set of filters, so that it matches at least the same."""
+
+    merge: Callable[[Set[Filter]], Set[Filter]]
+    counts: str
+    """The name under which is counted what is spared."""
+    size: Callable[[Set[Filter]], int] = len
+    """In what that is counted: in filters, unless another measure is given."""
+
+
+class MergedSummary:
+    """What merging makes of what another summary tells."""
+
+    def __init__(self, below: Summary, mergings: Iterable[Merging]) -> None:
+        """With mergings, one after the other."""
+        self._below = below
+        self._mergings = list(mergings)
+        self._merged: Set[Filter] | None = None
+        self.counts = below.counts
+
+    def add(self, filter_: Filter) -> None:
+        self._below.add(filter_)
+        self._merged = None
+
+    def remove(self, filter_: Filter) -> None:
+        self._below.remove(filter_)
+        self._merged = None
+
+    def told(self) -> Set[Filter]:
+        if self._merged is None:
+            made = self._below.told()
+            for merging in self._mergings:
+                before, made = made, merging.merge(made)
+                self.counts[merging.counts] += merging.size(before) - merging.size(made)
+            self._merged = made
+        return self._merged
+
+
+def _hides(one: Filter, other: Filter) -> bool:
+    """Whether one stands for the other: it covers it, and comes first if they mean the same."""
+    if not covers(one, other):
+        return False
+    return not covers(other, one) or filter_order(one) < filter_order(other)
+
+
+class _Filed:
+    """Filters, by what others can only cover or be covered by if they share it."""
+
+    def __init__(self) -> None:
+        self.filters: set[Filter] = set()
+        self._wider: dict[_Key, set[Filter]] = {}
+        """Each under one of its keys: who is covered by it has that key too."""
+        self._narrower: dict[_Key, set[Filter]] = {}
+        """Each under all of its keys: who covers it has only such."""
+
+    def add(self, filter_: Filter) -> None:
+        self.filters.add(filter_)
+        self._wider.setdefault(_filed_under(filter_), set()).add(filter_)
+        for key in _keys(filter_):
+            self._narrower.setdefault(key, set()).add(filter_)
+
+    def remove(self, filter_: Filter) -> None:
+        self.filters.discard(filter_)
+        _discard(self._wider, _filed_under(filter_), filter_)
+        for key in _keys(filter_):
+            _discard(self._narrower, key, filter_)
+
+    def wider(self, filter_: Filter) -> Iterator[Filter]:
+        """All that may cover it, other ones."""
+        for key in dict.fromkeys(((), *_keys(filter_))):
+            yield from (each for each in self._wider.get(key, ()) if each != filter_)
+
+    def narrower(self, filter_: Filter) -> list[Filter]:
+        """All that it may cover, other ones."""
+        if not filter_:
+            return [each for each in self.filters if each]
+        fewest = min((self._narrower.get(_key(each), set()) for each in filter_), key=len)
+        return [each for each in fewest if each != filter_]
+
+
+def _key(constraint: Constraint) -> _Key:
+    """What every constraint that says this one has among its own keys."""
+    if isinstance(constraint, Range) and constraint.axis in _POINTED and is_point(constraint.interval):
+        return constraint.path, constraint.axis, constraint.interval.high[1]
+    return (constraint.path,)
+
+
+def _keys(filter_: Filter) -> Iterator[_Key]:
+    for constraint in filter_:
+        yield (constraint.path,)
+        key = _key(constraint)
+        if len(key) > 1:
+            yield key
+
+
+def _filed_under(filter_: Filter) -> _Key:
+    return max(map(_key, filter_), key=len, default=())
+
+
+def _discard(filed: dict[_Key, set[Filter]], key: _Key, filter_: Filter) -> None:
+    mine = filed.get(key)
+    if mine is not None:
+        mine.discard(filter_)
+        if not mine:
+            del filed[key]

@@ -1,0 +1,55 @@
+"""Strategies as a configuration names them."""
+
+import pytest
+
+from branchline.routing.dissemination.strategies import make_dissemination, strategy_fault
+from branchline.routing.methods.choosing import read_methods, spelled
+from branchline.routing.methods.naming import Methods, misfit
+from branchline.routing.methods.protocols import OnTree
+from branchline.routing.methods.simple import Simple
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["simple", "identity", "covering", "simple+advertised", "covering+merging+imperfect(5)+advertised"],
+)
+def test_a_strategy_is_made(text: str) -> None:
+    """Only simple dissemination by itself floods; whatever is made of it goes along the tree."""
+    assert strategy_fault(text) is None
+    made = make_dissemination(text)
+    assert isinstance(made, Simple) == (text == "simple")
+    assert (isinstance(made, OnTree) and made.advertising == ("advertised" in text)) or text == "simple"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("flood", "dissemination = 'flood' is not known; known are simple, identity, covering"),
+        ("merging", "dissemination = 'merging' is not known; known are simple, identity, covering"),
+        ("covering(2)", "dissemination = 'covering(2)': covering takes no number"),
+        ("identity+merging+merging", "dissemination = 'identity+merging+merging' names something twice"),
+        (
+            "covering+hiding",
+            "dissemination = 'hiding' is not known; known are merging, imperfect, pre-prune, advertised",
+        ),
+    ],
+)
+def test_what_names_no_strategy_is_said(text: str, why: str) -> None:
+    """With what there is."""
+    assert misfit(Methods(dissemination=text)) == why
+
+
+def test_keys_of_all_go_with_simple_dissemination_only() -> None:
+    """Otherwise nobody knows them all; some keys go with any."""
+    for text in ("identity", "covering+merging", "simple+advertised"):
+        why = misfit(Methods("always-reuse", "table", text))
+        assert why is not None and why.startswith("always-reuse names all")
+        assert misfit(Methods("partial-reuse(60)", "table", text)) is None
+
+
+@pytest.mark.parametrize("text", ["identity", "covering+merging", "covering+imperfect(5)+advertised"])
+def test_a_strategy_stands_in_the_word_for_all_methods(text: str) -> None:
+    """With a mark before each of its parts, since optimisations of tables have the same names."""
+    methods = Methods("rematch", "access", text, optimise=("covering",))
+    assert read_methods(spelled(methods)) == methods
+    assert spelled(Methods(dissemination="covering+merging")) == "prefix+tell-covering+tell-merging"
