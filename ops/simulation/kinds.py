@@ -13,9 +13,24 @@ from branchline.ops.simulation.network import KIND as NETWORK
 from branchline.ops.simulation.optimising import KIND as OPTIMISE
 from branchline.ops.simulation.pruning import KIND as PRUNING
 from branchline.ops.simulation.query_sets import KIND as QUERIES
+from branchline.ops.simulation.refreshes import KIND as REFRESHES
 from branchline.ops.simulation.reuse import KIND as REUSE
+from branchline.ops.simulation.strategies import KIND as STRATEGIES
 
 KINDS: Mapping[str, Kind[Any]] = {
     kind.name: kind
-    for kind in (GROWTH, LEVELS, HEIGHTS, QUERIES, NETWORK, REUSE, OPTIMISE, PRUNING, FAULTS, COUNTING)
+    for kind in (
+        GROWTH,
+        LEVELS,
+        HEIGHTS,
+        QUERIES,
+        NETWORK,
+        REUSE,
+        OPTIMISE,
+        PRUNING,
+        FAULTS,
+        COUNTING,
+        STRATEGIES,
+        REFRESHES,
+    )
 }
