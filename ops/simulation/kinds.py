@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from branchline.ops.simulation.bloom import KIND as BLOOM
 from branchline.ops.simulation.counting import KIND as COUNTING
 from branchline.ops.simulation.faults import KIND as FAULTS
 from branchline.ops.simulation.growth import KIND as GROWTH
@@ -30,6 +31,7 @@ KINDS: Mapping[str, Kind[Any]] = {
         PRUNING,
         FAULTS,
         COUNTING,
+        BLOOM,
         STRATEGIES,
         REFRESHES,
     )
