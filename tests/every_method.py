@@ -29,6 +29,7 @@ EVERY_METHODS: tuple[Methods, ...] = tuple(
 EVERY_STRATEGY: tuple[str, ...] = (
     "identity",
     "covering",
+    "cbcb",
     "simple+merging",
     "covering+imperfect(40)",
     "identity+pre-prune(40)",

@@ -44,6 +44,13 @@ COUNTS: Mapping[str, tuple[str, str]] = {
     "predicates_fulfilled": ("boolean", "predicates that an event satisfies"),
     "trees_evaluated": ("boolean", "trees with enough of them to be evaluated"),
     "predicates_pruned": ("prune", "predicates of other homes' filters that are left out, at each match"),
+    "covering_tests": (
+        "tell-covering",
+        "filters that were compared, to tell neighbours only what none covers",
+    ),
+    "told_inflated": ("cbcb", "filters that neighbours were told, and that stay though they are gone"),
+    "told_deflated": ("cbcb", "filters that were taken back from neighbours that had asked"),
+    "requests_answered": ("cbcb", "requests what is wanted that were replied to"),
     "predicates_replaced": ("replace", "predicates that a wider one stands for, at each match"),
 }
 """Names, each with the method that counts it and what it counts."""

@@ -148,3 +148,5 @@ class OnTree:
     """Makes one that holds nothing yet."""
     advertising: bool = False
     """Whether neighbours are told only what overlaps what is advertised on their side."""
+    inflating: bool = False
+    """Whether what is gone is taken back only from whoever asks."""

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from branchline.routing.control import Change, Number
 from branchline.routing.dissemination.links import LinkFact
+from branchline.routing.dissemination.pulling import PullFact
 from branchline.routing.optimise.learned import Learned
 from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.letters import Complete, Report
@@ -87,6 +88,7 @@ Fact: TypeAlias = (
     | Released
     | Learned
     | LinkFact
+    | PullFact
 )
 
 OWN = (Held, Released, Lapsed)
