@@ -81,6 +81,7 @@ soak-methods: setup ## any two methods together on 8 brokers, real Kafka and Spa
 	  && echo "verdict: clean" || { echo "verdict: not clean, see above"; exit 1; }
 
 soak-strategies: setup ## who is told of which filter, with every way to forward, on 8 brokers, real Kafka and Spark: half an hour
+	@$(BIN)/branchline simulate docs/simulations/strategy-faults.toml
 	@BRANCHLINE_TEST_STRATEGIES=full $(BIN)/python -m pytest tests/streaming/test_strategies.py -q -s $(PYTEST_ARGS) \
 	  && echo "verdict: clean" || { echo "verdict: not clean, see above"; exit 1; }
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from branchline.ops.simulation.bloom import KIND as BLOOM
 from branchline.ops.simulation.counting import KIND as COUNTING
 from branchline.ops.simulation.faults import KIND as FAULTS
 from branchline.ops.simulation.growth import KIND as GROWTH
@@ -17,5 +18,5 @@ from branchline.ops.simulation.reuse import KIND as REUSE
 
 KINDS: Mapping[str, Kind[Any]] = {
     kind.name: kind
-    for kind in (GROWTH, LEVELS, HEIGHTS, QUERIES, NETWORK, REUSE, OPTIMISE, PRUNING, FAULTS, COUNTING)
+    for kind in (GROWTH, LEVELS, HEIGHTS, QUERIES, NETWORK, REUSE, OPTIMISE, PRUNING, FAULTS, COUNTING, BLOOM)
 }

@@ -78,6 +78,8 @@ OWN: Mapping[str, Moved] = {
     "rematch": lambda counts: counts["afresh_matches"] == counts["passed"] > 0,
     "always-reuse": lambda counts: counts["keys_used"] > 0 < counts["lists_complete"],
     "partial-reuse": lambda counts: counts["keys_used"] > 0,
+    "bloom": lambda counts: counts["bloom_found"] > 0 < counts["bloom_led"],
+    "bloom-sbstree": lambda counts: counts["bloom_found"] > 0 < counts["bloom_led"],
     "tree": lambda counts: counts["content_matches"] > 0,  # under prefix it counts nothing of its own
     "table": lambda counts: counts["filters_asked"] > 0,
     "counting": lambda counts: counts["constraints_counted"] > 0,
