@@ -46,7 +46,11 @@ def exchange_fields(told: Exchanged) -> dict[str, Any]:
         case Ask():
             return {"topology": list(told.topology)}
         case Pull() | Reply():
-            asked = {"topology": list(told.topology), "issuer": told.issuer, "number": told.number}
+            asked: dict[str, Any] = {
+                "topology": list(told.topology),
+                "issuer": told.issuer,
+                "number": told.number,
+            }
             return asked | ({"timeout_ms": told.timeout_ms} if isinstance(told, Pull) else {})
 
 
@@ -67,8 +71,8 @@ def exchange_from_fields(state: str, fields: Mapping[str, Any]) -> Exchanged:
         case "ask":
             return Ask(_order(fields["topology"]))
         case _:
-            asked = _order(fields["topology"]), name(fields["issuer"]), counted(fields["number"])
-            return Pull(*asked, counted(fields["timeout_ms"])) if state == "pull" else Reply(*asked)
+            issued = _order(fields["topology"]), name(fields["issuer"]), counted(fields["number"])
+            return Pull(*issued, counted(fields["timeout_ms"])) if state == "pull" else Reply(*issued)
 
 
 def filters_text(filters: Iterable[Filter]) -> str:

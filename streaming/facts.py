@@ -146,8 +146,8 @@ def fact_from_fields(fields: Mapping[str, Any]) -> Fact:
             return Released()
         case _:
             fact = told_from_fields(fields)
-            only_told = Expire | Told | Settled | Ask | Pull | Reply
-            assert not isinstance(fact, only_told), "what is only told is no fact"
+            assert not isinstance(fact, Expire | Told | Settled | Ask), "what is only told is no fact"
+            assert not isinstance(fact, Pull | Reply), "nor is what is asked along a tree"
             return fact
 
 

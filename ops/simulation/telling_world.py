@@ -72,7 +72,7 @@ class TellingWorld(World):
         """Publish events anywhere: how many deliveries, copies and needless copies there were."""
         since, copied = len(self.history), len(self.copies)
         names = sorted(self._numbers)
-        owed = {}
+        owed: dict[object, set[str]] = {}
         for offer in offers:
             event = self.publish(self._entering.choice(names), offer.attributes())
             owed[event] = {name for name, (_, wish) in self.wishes.items() if wish.matches(offer)}
