@@ -151,10 +151,11 @@ def _brokers(found: dict[str, Any]) -> list[str]:
                 each["broker"],
                 each["cluster"] or "",
                 "" if each["topology"] is None else each["topology"],
+                each["advertisements"],
                 ", ".join((state, *marks)),
             )
         )
-    return _table(("BROKER", "CLUSTER", "TOPOLOGY", "STATE"), rows)
+    return _table(("BROKER", "CLUSTER", "TOPOLOGY", "ADVERTS", "STATE"), rows)
 
 
 def _pending(pending: dict[str, Any]) -> Iterator[str]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from branchline.routing.control import Change, Number
+from branchline.routing.dissemination.adverts import AdvertFact
 from branchline.routing.dissemination.links import LinkFact
 from branchline.routing.optimise.learned import Learned
 from branchline.routing.overlay.dividing import Arrival
@@ -87,6 +88,7 @@ Fact: TypeAlias = (
     | Released
     | Learned
     | LinkFact
+    | AdvertFact
 )
 
 OWN = (Held, Released, Lapsed)
