@@ -224,8 +224,10 @@ def _question(fields: dict[str, Any]) -> Asked | BadRequest:
 def _bad(rejection: Rejection, fields: Mapping[str, Any]) -> BadRequest:
     """A rejection with as much of the asker as can be read."""
     advert = fields.get("op") in [operation.value for operation in ADVERTISING]
-    names = ("publisher" if advert else "subscriber", "id", "request")
-    return BadRequest(rejection, *(_text_or_none(fields, part) for part in names), advert=advert)
+    asker, id_, request = (
+        _text_or_none(fields, part) for part in ("publisher" if advert else "subscriber", "id", "request")
+    )
+    return BadRequest(rejection, asker, id_, request, advert)
 
 
 def encode_ack(ack: Ack, place: Place | None, now_ms: int) -> bytes:

@@ -35,7 +35,7 @@ class Admitting:
 
     def outside(self, scan: Scan, arrivals: Sequence[Arrival]) -> NDArray[np.bool_]:
         """Of each event whether it is not let in; never of those that have no rows."""
-        found = np.diff(self._index.match(scan.scanned, len(arrivals)).first) == 0
+        found: NDArray[np.bool_] = np.diff(self._index.match(scan.scanned, len(arrivals)).first) == 0
         for each in np.flatnonzero(scan.arrays).tolist():
             attributes = arrivals[each].content.attributes()
             if not isinstance(attributes, Rejection):

@@ -112,6 +112,11 @@ class Pairs(NamedTuple):
     part: NDArray[np.int64]
     """The owner's code in the interests of this part."""
 
+    def kept(self, which: NDArray[np.bool_]) -> "Pairs":
+        """Only some of them."""
+        event, sort, number, code, part = self
+        return Pairs(event[which], sort[which], number[which], code[which], part[which])
+
 
 class Entrance:
     """Where events enter at one broker."""
@@ -147,7 +152,7 @@ class Entrance:
         outside = self._outside(scan, arrivals)
         refused = outside if outside is not None and self._is_required() else None
         if refused is not None:
-            pairs = Pairs(*(column[~refused[pairs.event]] for column in pairs))
+            pairs = pairs.kept(~refused[pairs.event])
         event, sort, number, code, part = pairs
         here, away = sort != HOME, sort == HOME
         special = np.zeros(events, np.bool_)
