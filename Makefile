@@ -17,7 +17,7 @@ OVERLAY_TESTS := tests/streaming/test_overlay.py tests/streaming/test_two_sites.
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-fast soak-properties soak-filters soak-faults soak-spine soak-overlay \
-  soak-methods soak-durability bench-match bench-pipeline check format clean
+  soak-methods soak-strategies soak-durability bench-match bench-pipeline check format clean
 
 help: ## show what there is
 	@echo "Branchline: a content-based event router for Kafka."
@@ -78,6 +78,11 @@ soak-overlay: setup ## 8 brokers, 1,000 subscriptions, 20,000 events, jobs kille
 
 soak-methods: setup ## any two methods together on 8 brokers, real Kafka and Spark, started anew with each: half an hour
 	@BRANCHLINE_TEST_METHODS=full $(BIN)/python -m pytest tests/streaming/test_methods.py -q -s $(PYTEST_ARGS) \
+	  && echo "verdict: clean" || { echo "verdict: not clean, see above"; exit 1; }
+
+soak-strategies: setup ## who is told of which filter, with every way to forward, on 8 brokers, real Kafka and Spark: half an hour
+	@$(BIN)/branchline simulate docs/simulations/strategy-faults.toml
+	@BRANCHLINE_TEST_STRATEGIES=full $(BIN)/python -m pytest tests/streaming/test_strategies.py -q -s $(PYTEST_ARGS) \
 	  && echo "verdict: clean" || { echo "verdict: not clean, see above"; exit 1; }
 
 soak-durability: setup ## 200,000 events and 20 kills, what exactly once costs, recovery, an hour of chaos: two hours

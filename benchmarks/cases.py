@@ -20,11 +20,13 @@ class Case:
     events: int = 20_000
     shape: Shape = Shape.FLAT
     slow_share: float = 0.0
+    array_share: float = 0.0
 
     @property
     def name(self) -> str:
         slow = f", {self.slow_share:.0%} slow" if self.slow_share else ""
-        return f"{self.workload}, {self.shape}{slow}, {self.filters:,} filters"
+        arrays = f", {self.array_share:.0%} with arrays" if self.array_share else ""
+        return f"{self.workload}, {self.shape}{slow}{arrays}, {self.filters:,} filters"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,8 @@ CASES: tuple[Case, ...] = (
     Case("equalities-range", 100_000, (ACCESS, TREE), (RULER,)),
     Case("equalities", 10_000, (ACCESS,), (RULER,), shape=Shape.NESTED, slow_share=0.1),
     Case("equalities-range", 10_000, (ACCESS,), (RULER,), shape=Shape.NESTED, slow_share=0.1),
+    Case("equalities", 10_000, (ACCESS,), (RULER,), shape=Shape.NESTED, array_share=0.1),
+    Case("equalities-range", 10_000, (ACCESS,), (RULER,), shape=Shape.NESTED, array_share=0.1),
     # Few events: it takes milliseconds for each.
     Case("equalities", 10_000, (ACCESS,), (LUCENE,), events=1_000),
     Case("equalities-range", 10_000, (ACCESS,), (LUCENE,), events=1_000),
@@ -74,7 +78,8 @@ def verdicts(done: Done, before: Done | None) -> list[Verdict]:
     case, us = done.case, done.us
     made: list[Verdict] = []
     if RULER in us:
-        wanted = SLOW_RATIO if case.slow_share else RATIOS.get((case.workload, case.filters))
+        odd = case.slow_share or case.array_share
+        wanted = SLOW_RATIO if odd else RATIOS.get((case.workload, case.filters))
         if wanted is not None and ACCESS in us:
             made.append(Verdict(f"{case.name}: {ACCESS} over {RULER}", us[RULER] / us[ACCESS], wanted))
         if TREE in us:

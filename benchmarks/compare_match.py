@@ -68,7 +68,7 @@ def main(
         click.echo(f"\n{case.name}" + (f" (scale {scale})" if scale < 1 else ""))
         names = list(rows[0])
         click.echo(table(names, [[str(row.get(name, "")) for name in names] for row in rows]))
-        kind = (case.workload, case.shape, case.slow_share, case.events)
+        kind = (case.workload, case.shape, case.slow_share, case.array_share, case.events)
         said = verdicts(done, earlier.get((*kind, case.filters // 10)))
         earlier[(*kind, case.filters)] = done
         for verdict in said:
@@ -90,7 +90,7 @@ def compare(
     workload = MATCHING[case.workload]
     size, count = max(1, round(case.filters * scale)), max(100, round(case.events * scale))
     filters = draw_filters(workload, size, seed, case.shape)
-    events = draw_events(workload, count, seed, case.shape, case.slow_share)
+    events = draw_events(workload, count, seed, case.shape, case.slow_share, case.array_share)
     rows: dict[str, dict[str, Any]] = {}
     contenders: dict[str, Contender] = {}
     agreed: set[tuple[int, str]] = set()

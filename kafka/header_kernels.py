@@ -26,6 +26,7 @@ from branchline.kafka.word_kernels import (
     is_word,
     reserved,
 )
+from branchline.routing.compiled.documents import NULL, OBJECT, TEXT
 from branchline.routing.compiled.memory import (
     address,
     byte_at,
@@ -37,7 +38,7 @@ from branchline.routing.compiled.memory import (
     word_at,
 )
 from branchline.routing.compiled.paths import Layout, below, name_hash, path_at
-from branchline.routing.compiled.scanning import NULL, OBJECT, TEXT, Desk, put
+from branchline.routing.compiled.scanning import Desk, put
 from branchline.routing.compiled.tokens import FAILED, is_utf8
 from branchline.routing.limits import EVENT_MAX_HEADER_BYTES, EVENT_MAX_HEADERS, NAME_MAX_BYTES
 

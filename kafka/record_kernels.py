@@ -18,8 +18,16 @@ from branchline.kafka.header_kernels import (
     put_attributes,
     put_headers,
 )
-from branchline.kafka.structured_kernels import FINE, OPAQUE, SLOW, read_structured
+from branchline.kafka.structured_kernels import CHOOSES, FINE, OPAQUE, SLOW, read_structured
 from branchline.kafka.word_kernels import CLOUDEVENT, CLOUDEVENT_JSON, OTHER, UNDECLARED
+from branchline.routing.compiled.documents import (
+    CHOICES,
+    NUMBER,
+    OBJECT,
+    OPEN_OBJECT,
+    TEXT,
+    read_value,
+)
 from branchline.routing.compiled.freshness import fresh
 from branchline.routing.compiled.kernels import kernel
 from branchline.routing.compiled.memory import (
@@ -32,15 +40,7 @@ from branchline.routing.compiled.memory import (
     store_long,
 )
 from branchline.routing.compiled.paths import Layout, path_at
-from branchline.routing.compiled.scanning import (
-    NUMBER,
-    OBJECT,
-    OPEN_OBJECT,
-    TEXT,
-    Desk,
-    put,
-    read_value,
-)
+from branchline.routing.compiled.scanning import Desk, put
 from branchline.routing.compiled.tokens import (
     MINUS,
     ZERO,
@@ -109,7 +109,7 @@ def _scan_record(
                 outcome = OPAQUE
             else:
                 outcome, count = _read_payload(at, at + length, node, event, trie, desk, row, count)
-    if outcome == SLOW or trie.kafka < 0:
+    if outcome >= SLOW or trie.kafka < 0:
         return outcome, count
     count = _put_record(each, batch, trie, desk, count)
     count = put_headers(table, headers, event, trie, desk, count)
@@ -132,7 +132,7 @@ def _read_payload(
     opaque = node == 0 and byte_at(at) != OPEN_OBJECT
     at, count, leaves = read_value(at, -1 if opaque else node, EVENT_MAX_DEPTH, event, trie, desk, row, count)
     if at != end or leaves > EVENT_MAX_FIELDS:
-        return SLOW, row
+        return CHOOSES if at == CHOICES else SLOW, row
     return OPAQUE if opaque else FINE, count
 
 
@@ -173,15 +173,20 @@ def _write_digits(end: int, number: int) -> int:
 @fresh
 @kernel
 def scan_records(batch: Batch, trie: Layout, desk: Desk, table: Table) -> int:
-    """Read all records; how many of them are SLOW. Those have no entries."""
-    count, slow = 0, 0
+    """Read all records, or at a desk that chooses those that are left to it; how many are not read.
+
+    Those have no entries and are SLOW, or CHOOSES if they are left to a desk that does.
+    """
+    count, unread = 0, 0
     for each in range(batch.records):
         store_long(batch.first, each, count)
+        if desk.chooses and load_byte(batch.outcome, each) != CHOOSES:
+            continue
         outcome, entries = _scan_record(each, batch, trie, desk, table, count)
         store_byte(batch.outcome, each, outcome)
-        if outcome == SLOW:
-            slow += 1
+        if outcome >= SLOW:
+            unread += 1
         else:
             count = entries
     store_long(batch.first, batch.records, count)
-    return slow
+    return unread

@@ -18,20 +18,19 @@ from branchline.kafka.word_kernels import (
     is_version,
     reserved,
 )
-from branchline.routing.compiled.memory import byte_at, load_int, part, store_int
-from branchline.routing.compiled.paths import Layout, below, path_at
-from branchline.routing.compiled.scanning import (
+from branchline.routing.compiled.documents import (
+    CHOICES,
     CLOSE_OBJECT,
     COMMA,
     OPEN_OBJECT,
     SMALL_N,
     TEXT,
-    Desk,
-    move_entry,
-    put,
     read_member,
     read_value,
 )
+from branchline.routing.compiled.memory import byte_at, load_int, part, store_int
+from branchline.routing.compiled.paths import Layout, below, path_at
+from branchline.routing.compiled.scanning import Desk, move_entry, put
 from branchline.routing.compiled.tokens import (
     FAILED,
     MINUS,
@@ -45,8 +44,8 @@ from branchline.routing.compiled.tokens import (
 )
 from branchline.routing.limits import EVENT_MAX_DEPTH, EVENT_MAX_FIELDS
 
-FINE, OPAQUE, SLOW = range(3)
-"""What becomes of a record."""
+FINE, OPAQUE, SLOW, CHOOSES = range(4)
+"""What becomes of a record: the last is read again, at a desk that chooses."""
 
 
 @part
@@ -67,7 +66,7 @@ def read_structured(at: int, end: int, event: int, trie: Layout, desk: Desk, row
             data, data_empty = count, _is_empty(at)
             at, count, inside = read_value(at, trie.data, EVENT_MAX_DEPTH - 1, event, trie, desk, row, count)
             if at < 0:
-                return SLOW, row
+                return CHOOSES if at == CHOICES else SLOW, row
             data_end, leaves = count, leaves + inside
             had |= DATA
         else:

@@ -55,6 +55,13 @@ COLUMNS = (
     help="Share of the events, up to 0.2, that compiled loops leave to the slow path.",
 )
 @click.option(
+    "--array-share",
+    type=FiniteRange(0, 1),
+    default=0.0,
+    show_default=True,
+    help="Share of the others with an array that filters may choose from.",
+)
+@click.option(
     "--matcher", type=click.Choice(["access", "tree", "naive"]), default="access", show_default=True
 )
 @click.option("--rounds", type=click.IntRange(1, 100), default=5, show_default=True)
@@ -66,6 +73,7 @@ def match(
     events: int,
     shape: str,
     slow_share: float,
+    array_share: float,
     matcher: str,
     rounds: int,
     seed: int,
@@ -92,7 +100,9 @@ def match(
             rows.append(
                 {
                     **{"workload": name, "shape": shape, "matcher": matcher, "filters": size},
-                    **measure(name, size, events, Shape(shape), slow_share, matcher, rounds, seed),
+                    **measure(
+                        name, size, events, Shape(shape), slow_share, array_share, matcher, rounds, seed
+                    ),
                 }
             )
             _grown(rows)
@@ -109,6 +119,7 @@ def measure(
     events: int,
     shape: Shape,
     slow_share: float,
+    array_share: float,
     matcher: str,
     rounds: int,
     seed: int,
@@ -118,7 +129,7 @@ def measure(
 
     workload = MATCHING[name]
     filters = draw_filters(workload, size, seed, shape)
-    texts = draw_events(workload, events, seed, shape, slow_share)
+    texts = draw_events(workload, events, seed, shape, slow_share, array_share)
     MATCHERS[matcher](filters[:10])  # loads the compiled loops
     before = resident_bytes()
     built = MATCHERS[matcher](filters)

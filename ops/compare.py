@@ -25,6 +25,7 @@ USUALLY = (
     "rematch+access",
     "always-reuse+counting",
     "rematch+counting+covering",
+    "prefix+tell-covering",
 )
 """What is compared unless somebody says: each way to forward and the matchings that are fit for work."""
 

@@ -5,14 +5,16 @@ and settle; then trees are told; then all events are published. Only what the sh
 processor time, while events are handled: neither the network nor the Tree Optimizer.
 
 A copy is *needless* if nobody at the homes that it answers for gets the event. A table has an *entry* for
-each different filter that a broker asks on behalf of one home or one subscription, after optimisations.
+each different filter that a broker asks on behalf of one home or one subscription, after optimisations; along
+a tree, on behalf of one neighbour.
 """
 
 import time
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from branchline.kafka.errors import JobFailed
@@ -23,15 +25,18 @@ from branchline.ops.simulation.world import World
 from branchline.routing.checking import check
 from branchline.routing.compiling import Compiled, compile_filter
 from branchline.routing.control import Operation, Request
+from branchline.routing.dissemination.strategies import make_dissemination
+from branchline.routing.filters import Filter
 from branchline.routing.history import Read
 from branchline.routing.methods.choosing import spelled
 from branchline.routing.methods.counts import COUNTS
 from branchline.routing.methods.naming import EVALUATING, Methods, make_optimisations
 from branchline.routing.methods.optimised import optimised
-from branchline.routing.methods.protocols import Interest
+from branchline.routing.methods.protocols import Interest, OnTree
 from branchline.routing.methods.words import named
-from branchline.routing.optimise.entries import Entry, entries_of
+from branchline.routing.optimise.entries import Entry, entries_of, plain
 from branchline.routing.overlay.dividing import Arrival
+from branchline.routing.overlay.topology import Topology, spanning_tree
 from branchline.routing.prefix.header import Header, decode
 from branchline.routing.shard import EventBatch, Outputs, Shard
 
@@ -183,8 +188,32 @@ def table_entries(load: Load, methods: Methods) -> int:
             entries = entries_of(Interest(wanted.identity, compiled, home), trees)
             here += len(entries)
             elsewhere.setdefault(home, Counter()).update(entries)
+    if methods.on_tree:
+        return here + _told_entries(load.topology, elsewhere, methods)
     others = len(load.brokers) - 1
     return here + others * sum(len(optimised(each, optimisations).entries) for each in elsewhere.values())
+
+
+def _told_entries(topology: Topology, wanted: Mapping[str, Counter[Entry]], methods: Methods) -> int:
+    """What all brokers keep of what neighbours on the tree have told them."""
+    tree, dissemination = spanning_tree(topology), make_dissemination(methods.dissemination)
+    assert isinstance(dissemination, OnTree), "it goes along a tree"
+    optimisations = make_optimisations(methods)
+
+    @cache
+    def told(teller: str, to: str) -> Set[Filter]:
+        # As deep as the tree, which has few brokers.
+        summary = dissemination.summary()
+        for entry in wanted.get(teller, ()):
+            for filter_ in entry.cover:
+                summary.add(filter_)
+        for other in tree[teller]:
+            for filter_ in told(other, teller) if other != to else ():
+                summary.add(filter_)
+        return summary.told()
+
+    links = [(teller, to) for teller, others in tree.items() for to in others]
+    return sum(len(optimised(map(plain, told(*each)), optimisations).entries) for each in links)
 
 
 def _memory(load: Load, world: World) -> int:

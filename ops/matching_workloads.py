@@ -9,8 +9,8 @@
 - `spellings`: filters in four spellings, three to five predicates each, compiled to their covers.
 
 An event of the first two has twelve texts and four numbers, some 300 bytes. `nested` places each attribute
-two objects down, in one of four groups. *Awkward* events have the same values, but one of
-them is in an array, which compiled loops leave to the slow path.
+two objects down, in one of four groups. Events *with arrays* have the same values, but one of them is in an
+array. *Awkward* events are the same and have its name twice, which compiled loops leave to the slow path.
 """
 
 import gc
@@ -45,8 +45,8 @@ SPREAD = 50 / 3
 WORDS_IN_EVENT = 12
 VARIANTS = 5
 """Few, so that texts of `spellings` meet the events."""
-AWKWARD_ELEMENTS = 3
-"""Of the array in an awkward event."""
+ELEMENTS = 3
+"""Of an array."""
 GROUPS = 4
 
 
@@ -82,21 +82,30 @@ def draw_filters(workload: Matching, count: int, seed: int, shape: Shape) -> lis
             gc.enable()
 
 
-def draw_events(workload: Matching, count: int, seed: int, shape: Shape, awkward: float) -> list[bytes]:
-    """So many events as JSON; this share of them is awkward, evenly spread."""
+def draw_events(
+    workload: Matching, count: int, seed: int, shape: Shape, awkward: float, arrays: float = 0.0
+) -> list[bytes]:
+    """So many events as JSON; this share of them is awkward, and this one of the others has arrays.
+
+    Both are evenly spread.
+    """
     random = Random(f"{seed} events")
     made: list[bytes] = []
-    due = 0.0
+    due = due_array = 0.0
     for number in range(count):
         event = workload.event(random)
+        name = next(iter(event))
         due += awkward
-        if due >= 1:
-            due -= 1
-            event = _awkward(event)
+        is_awkward = due >= 1
+        due_array += 0 if is_awkward else arrays
+        if is_awkward or due_array >= 1:
+            due, due_array = (due - 1, due_array) if is_awkward else (due, due_array - 1)
+            event[name] = [event[name]] * ELEMENTS
         if shape is Shape.NESTED and workload.nests:
             event = _nested(event)
         event["n"] = number
-        made.append(json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode())
+        text = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
+        made.append((_twice(text, name) if is_awkward else text).encode())
     return made
 
 
@@ -120,10 +129,9 @@ def _nested(event: Event) -> Event:
     return {"data": groups}
 
 
-def _awkward(event: Event) -> Event:
-    """The same with an attribute in an array: each of its elements is what it was."""
-    name = next(iter(event))
-    return event | {name: [event[name]] * AWKWARD_ELEMENTS}
+def _twice(text: str, name: str) -> str:
+    """The same event with a name twice, of which the last one counts."""
+    return text.replace(f'"{name}":', f'"{name}":[],"{name}":', 1)
 
 
 def _distinct(constraints: Callable[[Random], list[Constraint]]) -> Callable[[str, int], list[Filter]]:

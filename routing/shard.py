@@ -225,6 +225,10 @@ class Shard:
                 stored=None if table is None else StoredTable(table),
                 max_subscriptions=job.max_subscriptions,
             )
+        if methods.on_tree:
+            # A broker's own table has no homes but its own.
+            for broker in self.brokers.values():
+                broker.home.elsewhere = self._homes_of
         self._batches = Batches(self.brokers, self.trees, self._names, methods.batches_from)
         self._speaker = Speaker(self.brokers, job.cluster)
         self._remover = Remover(self.brokers, self._speaker, job.remove_after_ms)
@@ -233,6 +237,10 @@ class Shard:
                 broker.restore([job.topology])
         for part in state if image is None else chain([image.rest], state):
             self._restore(part)
+
+    def _homes_of(self, subscriber: str) -> frozenset[str]:
+        """The homes of a subscriber that the brokers here know of."""
+        return frozenset(home for each in self.brokers.values() for home in each.table.homes(subscriber))
 
     def become(self, index: int, own: Iterable[ShardState]) -> None:
         """Be the shard of this number from now on, with what is its own: all the rest they have in common."""

@@ -26,6 +26,16 @@ EVERY_METHODS: tuple[Methods, ...] = tuple(
 )
 """A forwarding and a matching, all that fit together."""
 
+EVERY_STRATEGY: tuple[str, ...] = (
+    "identity",
+    "covering",
+    "simple+merging",
+    "covering+imperfect(40)",
+    "identity+pre-prune(40)",
+    "identity+merging+imperfect(20)",
+)
+"""Strategies along a tree, among which every name is."""
+
 EVERY_MATCHING: tuple[str, ...] = tuple(dict.fromkeys(methods.matching for methods in EVERY_METHODS))
 
 

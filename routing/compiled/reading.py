@@ -1,8 +1,8 @@
 """The same rows as the scanner makes, from attributes that are decoded already: one event after the other.
 
-This is for events that the scanner leaves to the reference reader, and for whoever has attributes and no
-bytes. An event with arrays on named paths gets a row for each choice; `routing/choices.py` says what they
-are. Only the paths that the event has a first name of are asked about, however many there are.
+This is for whoever has attributes and no bytes, and for the few events that the scanner cannot read however
+they are written. An event with arrays on named paths gets a row for each choice; `routing/choices.py` says
+what they are. Only the paths that the event has a first name of are asked about, however many there are.
 
 Cost: a step for each member of the event, in each object that paths lead to; with arrays, one more for each
 choice, of which there are ROWS_MAX at most. Recursion is bounded by EVENT_MAX_DEPTH.

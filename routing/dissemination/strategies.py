@@ -17,6 +17,7 @@ from branchline.routing.dissemination.summaries import (
     CoveringSummary,
     IdentitySummary,
     MergedSummary,
+    Merging,
     Summary,
 )
 from branchline.routing.filters import Filter
@@ -36,15 +37,17 @@ STRATEGIES: Mapping[str, Callable[[], Summary]] = {
     "covering": CoveringSummary,
 }
 
+PRUNED = "pre-prune"
+
 MERGINGS: Mapping[str, tuple[str, str]] = {
     "merging": ("merging", "told_merged"),
     "imperfect": ("imperfect", "told_merged_imperfectly"),
-    "pre-prune": ("prune", "told_pruned"),
+    PRUNED: ("prune", "told_pruned"),
 }
 """What may be made of a summary: the modules of `routing/optimise/` that do it, and what they count."""
 
 ADVERTISED, COUNTED = "advertised", "advertised-counted"
-NUMBERED = frozenset({"imperfect", "pre-prune", ADVERTISED})
+NUMBERED = frozenset({"imperfect", PRUNED, ADVERTISED})
 NAMES = (*STRATEGIES, *MERGINGS, ADVERTISED, COUNTED)
 
 
@@ -89,17 +92,20 @@ def _summary(strategy: str, mergings: tuple[Named, ...]) -> Summary:
     made = STRATEGIES[strategy]()
     if not mergings:
         return made
-    return MergedSummary(made, [(MERGINGS[each.name][1], _merging(each)) for each in mergings])
+    return MergedSummary(made, map(_merging, mergings))
 
 
-def _merging(chosen: Named) -> Callable[[Set[Filter]], Set[Filter]]:
-    optimisation = import_module(f"branchline.routing.optimise.{MERGINGS[chosen.name][0]}").make(
-        chosen.number
-    )
+def _merging(chosen: Named) -> Merging:
+    module, counts = MERGINGS[chosen.name]
+    optimisation = import_module(f"branchline.routing.optimise.{module}").make(chosen.number)
 
     def merged(filters: Set[Filter]) -> Set[Filter]:
         entries = [plain(each) for each in filters]
         made = optimisation.optimise(entries, Assumed(entries)).entries
         return {each for entry in made for each in entry.cover}
 
-    return merged
+    return Merging(merged, counts, _predicates) if chosen.name == PRUNED else Merging(merged, counts)
+
+
+def _predicates(filters: Set[Filter]) -> int:
+    return sum(map(len, filters))

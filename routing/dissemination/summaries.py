@@ -16,7 +16,7 @@ change.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Set
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from branchline.routing.dimensions import Axis
 from branchline.routing.filters import Constraint, Filter, Range, covers, filter_order
@@ -125,13 +125,21 @@ class CoveringSummary:
         self._hides.setdefault(hider, set()).add(filter_)
 
 
+class Merging(NamedTuple):
+    """What is made of a set of filters, so that it matches at least the same."""
+
+    merge: Callable[[Set[Filter]], Set[Filter]]
+    counts: str
+    """The name under which is counted what is spared."""
+    size: Callable[[Set[Filter]], int] = len
+    """In what that is counted: in filters, unless another measure is given."""
+
+
 class MergedSummary:
     """What merging makes of what another summary tells."""
 
-    def __init__(
-        self, below: Summary, mergings: Iterable[tuple[str, Callable[[Set[Filter]], Set[Filter]]]]
-    ) -> None:
-        """With mergings, one after the other, each with the name of what it counts."""
+    def __init__(self, below: Summary, mergings: Iterable[Merging]) -> None:
+        """With mergings, one after the other."""
         self._below = below
         self._mergings = list(mergings)
         self._merged: Set[Filter] | None = None
@@ -148,9 +156,9 @@ class MergedSummary:
     def told(self) -> Set[Filter]:
         if self._merged is None:
             made = self._below.told()
-            for counted, merging in self._mergings:
-                before, made = len(made), merging(made)
-                self.counts[counted] += before - len(made)
+            for merging in self._mergings:
+                before, made = made, merging.merge(made)
+                self.counts[merging.counts] += merging.size(before) - merging.size(made)
             self._merged = made
         return self._merged
 

@@ -1,11 +1,12 @@
 """Where methods are named: a configuration says which, and each is made by the module of that name.
 
 Forwarding: `prefix` follows the result of the one content match, `rematch` matches at every broker,
-`always-reuse` and `partial-reuse` look up the keys of what matched. Matching: `tree` matches against the
-Routing Tree, `table` asks every filter, `counting` counts satisfied constraints, `access` asks an index of
-access predicates, `kd` k-d trees, `boolean` evaluates trees of predicates. Dissemination: see
-`routing/dissemination/strategies.py`. Optimisations of what a broker keeps of other homes: see
-`routing/optimise/`. A name may have a number behind it, as in `counting(10)`, which is the method's own.
+`always-reuse` and `partial-reuse` look up the keys of what matched, `bloom` and `bloom-sbstree` a Bloom
+filter of it. Matching: `tree` matches against the Routing Tree, `table` asks every filter, `counting` counts
+satisfied constraints, `access` asks an index of access predicates, `kd` k-d trees, `boolean` evaluates trees
+of predicates. Dissemination: see `routing/dissemination/strategies.py`. Optimisations of what a broker keeps
+of other homes: see `routing/optimise/`. A name may have a number behind it, as in `counting(10)`, which is
+the method's own.
 
 A method's module is imported when it is chosen, and has a `make`.
 """
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
+from branchline.routing.bloom.bits import SIZE_MAX
 from branchline.routing.dissemination.strategies import FLOODING, strategy_fault
 from branchline.routing.methods.protocols import Forwarding, Matching
 from branchline.routing.methods.words import chosen_name, named, number_fault, unknown
@@ -29,6 +31,8 @@ FORWARDING: Mapping[str, str] = {
     "rematch": "rematch",
     "always-reuse": "reuse",
     "partial-reuse": "reuse",
+    "bloom": "bloom",
+    "bloom-sbstree": "bloom",
 }
 """Names, and the modules of this package that make them."""
 
@@ -62,9 +66,15 @@ UNTOLD: Mapping[str, str] = {
 """Names of optimisations that are chosen elsewhere, and where."""
 
 NUMBERED: frozenset[str] = frozenset(
-    {"counting", "imperfect", "partial-reuse", "prune", "prune-precision", "prune-time", "replace"}
+    {
+        *("bloom", "bloom-sbstree", "counting", "imperfect", "partial-reuse"),
+        *("prune", "prune-precision", "prune-time", "replace"),
+    }
 )
 """Names that may have a number behind them."""
+
+NUMBERS: Mapping[str, range] = dict.fromkeys(("bloom", "bloom-sbstree"), range(1, SIZE_MAX + 1))
+"""Names of which not every number can be used, and which can."""
 
 BATCHES_FROM = 2_000
 """For fewer, asking one by one takes less than to make the arrays. What is delivered is the same."""
@@ -105,6 +115,11 @@ _MISFITS: Sequence[tuple[Callable[[str, str, str], bool], str]] = (
         lambda forwarding, _, dissemination: forwarding == "always-reuse" and dissemination != FLOODING,
         "always-reuse names all subscriptions that match, and only simple dissemination makes them all known",
     ),
+    (
+        lambda forwarding, _, dissemination: forwarding.startswith("bloom") and dissemination != FLOODING,
+        "a Bloom filter is of the constraints known where an event enters, and only simple dissemination "
+        "makes them known everywhere",
+    ),
 )
 """Names of a forwarding, a matching and a dissemination that do not go together, and why."""
 
@@ -112,6 +127,10 @@ _UNOPTIMISED: Mapping[str, str] = {
     "prefix": "prefix forwarding matches content once for all brokers, so none may make a table of its own",
     "always-reuse": "keys name subscriptions one by one, so none may be left out or become one with another",
     "partial-reuse": "keys name subscriptions one by one, so none may be left out or become one with another",
+    **dict.fromkeys(
+        ("bloom", "bloom-sbstree"),
+        "a Bloom filter is of constraints that all brokers know, so none may leave any out or change them",
+    ),
 }
 """Names of forwardings that no optimisation goes together with, and why."""
 
@@ -129,7 +148,7 @@ def misfit(methods: Methods) -> str | None:
         wrong = unknown(what, text, known)
         if wrong is not None:
             return wrong
-        wrong = number_fault(what, text, NUMBERED)
+        wrong = number_fault(what, text, NUMBERED, NUMBERS)
         if wrong is not None:
             return wrong
     wrong = strategy_fault(methods.dissemination)

@@ -1,6 +1,7 @@
 """How a configuration names one method: a name, and for some a number behind it, as in `counting(10)`."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 
@@ -37,9 +38,16 @@ def unknown(what: str, text: str, known: Iterable[str]) -> str | None:
     return f"{what} = {text!r} is not known; known are {', '.join(known)}"
 
 
-def number_fault(what: str, text: str, numbered: Collection[str]) -> str | None:
-    """Why a known name has a number that it should not have; None if it has none."""
+def number_fault(
+    what: str, text: str, numbered: Collection[str], bounds: Mapping[str, range] = MappingProxyType({})
+) -> str | None:
+    """Why a known name has a number that it should not have; None if it has none, or one that it may have."""
     name, number = chosen_name(text)
-    return (
-        f"{what} = {text!r}: {name} takes no number" if number is not None and name not in numbered else None
-    )
+    if number is None:
+        return None
+    if name not in numbered:
+        return f"{what} = {text!r}: {name} takes no number"
+    usable = bounds.get(name)
+    if usable is not None and number not in usable:
+        return f"{what} = {text!r}: the number must be from {usable[0]} to {usable[-1]}"
+    return None

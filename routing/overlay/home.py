@@ -8,7 +8,7 @@ how the subscription stands, and changes nothing but which requests are remember
 All shards of a job hold the same home and do the same; only the leading one's answers are written.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -65,6 +65,8 @@ class Home:
         self.vacancies = Vacancies()
         self._position = position
         self._table = table
+        self.elsewhere: Callable[[str], Set[str]] = lambda subscriber: frozenset()
+        """Homes that a subscriber has, as far as others than this one's table know."""
 
     # Requests
 
@@ -180,7 +182,7 @@ class Home:
         if member is not None and member.leaving:
             return Rejection(Code.HOME_LEAVING, f"the broker {self.name!r} is leaving; name another home")
         homes = self._table.homes(identity.subscriber)
-        others = sorted(homes.keys() - {self.name})
+        others = sorted((homes.keys() | self.elsewhere(identity.subscriber)) - {self.name})
         if others:
             return Rejection(
                 Code.HOME_DIFFERS,

@@ -128,6 +128,8 @@ def _how(broker: Broker, routed: Routed) -> str:
         return "its content is matched afresh"
     if routed.prefix.keys is not None:
         return "its keys are looked up"
+    if routed.prefix.bloom is not None:
+        return "its Bloom filter is looked up"
     older = " of an older version" if routed.found.older else ""
     return f"its prefix{older} is followed"
 
@@ -148,6 +150,9 @@ def _path(broker: Broker, routed: Routed) -> Iterator[str]:
     if keys is not None and not routed.content_matches:
         named = "all that matched" if keys.complete else "some of those that matched"
         yield f"{len(keys):,} key{'s' if len(keys) != 1 else ''}, {named}"
+    bloom = routed.prefix.bloom
+    if bloom is not None and not routed.content_matches:
+        yield f"{len(bloom.bits):,} bits of a Bloom filter"
     if isinstance(broker.forwarding, Forwarder) and routed.found is not None:
         yield from broker.forwarding.trees.describe(routed.prefix)
 

@@ -14,6 +14,7 @@ above its elder sibling's, two bits to the left; bit 1 says that entries below i
 last of its siblings. So the levels need no room.
 
 Version 2 has a list of keys (`keys.py`) in place of the parts, and one flag more: 2 if the list is complete.
+Version 3 has the event's Bloom filter (`bloom/travelling.py`) in place of the parts.
 
 Decoding gives exactly what was encoded, or None: for other bytes, however they came about, no prefix has
 them. Whoever gets None matches the event afresh, so a damaged header costs time and never an event.
@@ -23,6 +24,16 @@ import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from branchline.routing.bloom.bits import SIZE_MAX
+from branchline.routing.bloom.travelling import (
+    MAPPED,
+    NAMES_BYTES,
+    UNTOLD,
+    EventBits,
+    map_bytes,
+    put_bits,
+    read_map,
+)
 from branchline.routing.overlay.topology import BROKER_NUMBER_MAX, TOPOLOGY_NUMBER_MAX
 from branchline.routing.prefix.keys import DIGEST_BYTES, KEY_BYTES, Keys, put_keys, read_keys
 from branchline.routing.prefix.matching import Entries
@@ -32,6 +43,7 @@ from branchline.routing.prefix.varints import MAX_BITS, put
 
 FORMAT_VERSION = 1
 KEYS_VERSION = 2
+BLOOM_VERSION = 3
 HEADER_MAX_BYTES = 4 * 1024
 """What travels with an event beside its own bytes; a larger prefix is trimmed, which only adds."""
 
@@ -57,8 +69,7 @@ class Header(NamedTuple):
 
 def encode(header: Header) -> bytes:
     """The header's bytes; a prefix that is too large is trimmed first."""
-    smaller = _ever_smaller if header.prefix.keys is None else _ever_fewer
-    for prefix in smaller(header.prefix):
+    for prefix in _trimmed(header.prefix):
         data = _encode(header._replace(prefix=prefix))
         if len(data) <= HEADER_MAX_BYTES:
             break
@@ -74,6 +85,13 @@ def decode(data: bytes) -> Header | None:
     except _Damaged:
         return None
     return header if _encode(header) == data else None
+
+
+def _trimmed(prefix: Prefix) -> Iterator[Prefix]:
+    """The prefix, then what is left of it if that is too large: each finds what the one before it does."""
+    if prefix.bloom is not None:
+        return iter((prefix, Prefix((), prefix.arrays, bloom=UNTOLD)))
+    return _ever_smaller(prefix) if prefix.keys is None else _ever_fewer(prefix)
 
 
 def _ever_smaller(prefix: Prefix) -> Iterator[Prefix]:
@@ -103,22 +121,27 @@ def _cut(part: PartPrefix, height: int) -> PartPrefix:
 
 def _encode(header: Header) -> bytes:
     prefix, scope, topology, hops = header
-    keys = prefix.keys
+    keys, bloom = prefix.keys, prefix.bloom
+    told = (bool(prefix.parts), keys is not None, bloom is not None)
+    assert sum(told) <= 1, "an FPT travels, or keys do, or a Bloom filter does"
     flags = _ARRAYS if prefix.arrays else 0
-    if keys is None:
-        out = bytearray([FORMAT_VERSION, flags])
-    else:
-        assert not prefix.parts, "either an FPT travels or keys do"
+    if bloom is not None:
+        out = bytearray([BLOOM_VERSION, flags])
+    elif keys is not None:
         out = bytearray([KEYS_VERSION, flags | (_COMPLETE if keys.complete else 0)])
+    else:
+        out = bytearray([FORMAT_VERSION, flags])
     put(out, hops)
     put(out, topology)
     bits = scope.to_bytes((scope.bit_length() + 7) // 8, "little")
     put(out, len(bits))
     out += bits
-    if keys is None:
-        _put_parts(out, prefix)
-    else:
+    if bloom is not None:
+        put_bits(out, bloom)
+    elif keys is not None:
         put_keys(out, keys)
+    else:
+        _put_parts(out, prefix)
     return bytes(out) + zlib.crc32(out).to_bytes(4, "little")
 
 
@@ -182,22 +205,23 @@ class _Reader:
 
     def header(self) -> Header:
         version, flags = self._byte(), self._byte()
-        if version not in (FORMAT_VERSION, KEYS_VERSION):
+        if version not in (FORMAT_VERSION, KEYS_VERSION, BLOOM_VERSION):
             raise _Damaged
         hops = self._number()
         topology = self._number()
         scope = int.from_bytes(self._bytes(self._number()), "little")
-        keys: Keys | None = None
-        parts: tuple[PartPrefix, ...] = ()
+        arrays = bool(flags & _ARRAYS)
         if version == KEYS_VERSION:
-            keys = self._keys(complete=bool(flags & _COMPLETE))
+            prefix = Prefix((), arrays, self._keys(complete=bool(flags & _COMPLETE)))
+        elif version == BLOOM_VERSION:
+            prefix = Prefix((), arrays, bloom=self._bloom())
         else:
-            parts = tuple(self._part() for _ in range(self._count()))
+            prefix = Prefix(tuple(self._part() for _ in range(self._count())), arrays)
         if self._at != len(self._data):
             raise _Damaged
         if topology > TOPOLOGY_NUMBER_MAX or scope.bit_length() > BROKER_NUMBER_MAX + 1:
             raise _Damaged
-        return Header(Prefix(parts, bool(flags & _ARRAYS), keys), scope, topology, hops)
+        return Header(prefix, scope, topology, hops)
 
     def _keys(self, *, complete: bool) -> Keys:
         certain, doubtful = self._count(), self._count()
@@ -208,16 +232,36 @@ class _Reader:
             raise _Damaged
         return keys
 
+    def _bloom(self) -> EventBits:
+        size = self._byte()
+        if not size:
+            return UNTOLD
+        is_mapped, size = size >= MAPPED, size % MAPPED
+        if size > SIZE_MAX:
+            raise _Damaged
+        names = int.from_bytes(self._bytes(NAMES_BYTES), "little")
+        digest = int.from_bytes(self._bytes(DIGEST_BYTES), "little")
+        bits = read_map(self._bytes(map_bytes(size))) if is_mapped else self._ascending()
+        told = EventBits(size, bits, names, digest)
+        if not told.is_possible():
+            raise _Damaged
+        return told
+
     def _part(self) -> PartPrefix:
         flags = self._byte()
         version = Version(self._number(), self._number())
         entries = self.entries(self._count())
+        numbers = self._ascending()
+        return PartPrefix(version, entries, numbers, bool(flags & _CUT), bool(flags & _MANY))
+
+    def _ascending(self) -> tuple[int, ...]:
+        """Their count, and numbers that each are less the one before."""
         numbers: list[int] = []
         last = -1
         for _ in range(self._count()):
             last += self._number() + 1
             numbers.append(last)
-        return PartPrefix(version, entries, tuple(numbers), bool(flags & _CUT), bool(flags & _MANY))
+        return tuple(numbers)
 
     def entries(self, count: int) -> Entries:
         entries: list[tuple[int, int]] = []

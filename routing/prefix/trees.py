@@ -9,6 +9,7 @@ tree. `follow` leads along a part's prefix, whoever made it, without looking at 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from branchline.routing.bloom.travelling import EventBits
 from branchline.routing.describing import describe_constraint, describe_filter
 from branchline.routing.event import Event
 from branchline.routing.prefix.beside import Beside
@@ -47,11 +48,13 @@ class Prefix:
     """The event has an array of which a constraint chose: everything found is in doubt."""
     keys: Keys | None = None
     """Where keys of subscriptions travel: these, and there are no parts."""
+    bloom: EventBits | None = None
+    """Where the event's Bloom filter travels: this, and there is nothing else."""
 
     @property
     def matched(self) -> bool:
         """Whether anybody has matched the event's content."""
-        return bool(self.parts) or self.keys is not None
+        return bool(self.parts) or self.keys is not None or self.bloom is not None
 
 
 UNMATCHED = Prefix(())

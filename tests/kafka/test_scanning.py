@@ -5,23 +5,18 @@ from typing import Any
 
 import bad_inputs as bad
 import json_texts as ours
-import numpy as np
 import pytest
 import strategies as our
 from amounts import often
 from hypothesis import given
 from hypothesis import strategies as st
 from mutations import mutated
-from spans_read import expected_rows, read_rows
+from records_scanned import agrees, columns, record, registered
+from spans_read import read_rows
 
-from branchline.kafka.events import decode_event
-from branchline.kafka.header_cells import pack_headers
-from branchline.kafka.record import Headers, Place, Record
-from branchline.kafka.scanning import Read, RecordColumns, Scanner, cells
-from branchline.routing.codes import Rejection
-from branchline.routing.compiled.paths import Paths
+from branchline.kafka.record import Headers, Record
+from branchline.kafka.scanning import RecordColumns, Scanner
 from branchline.routing.compiled.spans import ROWS_MAX
-from branchline.routing.event import Event as Matched
 from branchline.routing.expression import Path
 from branchline.routing.limits import EVENT_MAX_BYTES, EVENT_MAX_DEPTH, EVENT_MAX_FIELDS, EVENT_MAX_HEADERS
 
@@ -76,48 +71,6 @@ SOME_PATHS: tuple[Path, ...] = (
     ),
     *(("data", "a"), ("data", "a", "b"), ("data", "items", "b"), ("time",), ("kafka", "a"), ("id", "a")),
 )
-
-
-def registered(paths: Any) -> Paths:
-    made = Paths()
-    for path in paths:
-        made.add(path)
-    return made
-
-
-def columns(records: list[Record]) -> RecordColumns:
-    return RecordColumns(
-        cells([record.value for record in records]),
-        cells([record.key for record in records]),
-        cells([pack_headers(record.headers) for record in records]),
-        np.array([record.place.timestamp_ms for record in records], np.int64),
-    )
-
-
-def record(
-    value: bytes | None, headers: Headers = (), key: bytes | None = b"k", timestamp_ms: int = 7
-) -> Record:
-    return Record(Place("in", 0, 0, timestamp_ms), key, value, headers)
-
-
-def agrees(paths: Paths, records: list[Record]) -> Read:
-    """Scan the records, and check each against the reference."""
-    read = Scanner(paths).scan(columns(records))
-    rows = read_rows(read.scanned, len(records))
-    for index, each in enumerate(records):
-        event = decode_event(each)
-        if isinstance(event, Rejection):
-            assert read.rejected.get(index) == event
-            assert not rows[index]
-            continue
-        assert index not in read.rejected
-        assert bool(read.opaque[index]) is event.opaque
-        assert bool(read.arrays[index]) is Matched(event.attributes).has_array(paths)
-        expected = expected_rows(paths, event.attributes)
-        assert (index in read.unrowed) is (expected is None)
-        assert sorted(rows[index], key=repr) == sorted(expected or [], key=repr)
-        assert index not in read.events or read.events[index] == event
-    return read
 
 
 def stamped(strategy: st.SearchStrategy[tuple[bytes | None, Headers]]) -> st.SearchStrategy[Record]:
@@ -282,6 +235,20 @@ def test_limits_hold_exactly() -> None:
     read = agrees(registered((("a",), ("1",))), [*sent, *(record(b"{}", each) for each in headers)])
     assert read.unrowed == [8]
     assert sorted(read.rejected) == [2, 4, 6, 11]
+
+
+def test_what_was_decoded_may_be_beyond_the_kernels_however_it_is_written() -> None:
+    """Half a surrogate pair as a header's name, a long number, a level more; with a header that repeats."""
+    twice: Headers = (("h", b"1"), ("h", b"2"))
+    deep = json.dumps(REQUIRED).encode().removesuffix(b"}") + b', "data": ' + ours.nested(EVENT_MAX_DEPTH - 1)
+    sent = [
+        record(b'{"a": [1, 2]}', (("\ud800", b"x"), *twice)),
+        record(b'{"a": 1}', twice),
+        record(b'{"a": 1%s}' % (b"0" * 308), twice),
+        record(deep + b"}", (bad.STRUCTURED, *twice)),
+    ]
+    read = agrees(registered([("a",), ("data", "a"), ("kafka", "header", "h")]), sent)
+    assert read.slow == len(sent) and not read.rejected
 
 
 FORGED = {"a": 1, "key": "forged", "timestamp": 5, "header": {"h": "forged"}}

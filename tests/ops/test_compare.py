@@ -16,6 +16,7 @@ from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import EventMissing
 from branchline.kafka.letters import encode_recorded
 from branchline.kafka.topics import Topics
+from branchline.ops import compare_runs
 from branchline.ops.cli import main
 from branchline.ops.compare_loads import NAMES, drawn, read_load, taken
 from branchline.ops.compare_runs import FIGURES, disagreement, simulate
@@ -194,3 +195,18 @@ def test_real_jobs_are_compared_as_well(tmp_path: Path) -> None:
         for name in ("methods", "content_matches", "afresh_matches", "deliveries", "table_entries"):
             assert one[name] == other[name], name
         assert one["cpu_us_per_visit"] is None and one["copies"] > 0
+
+
+@pytest.mark.parametrize("told", ["identity", "covering", "covering+merging"])
+def test_entries_along_a_tree_are_those_that_brokers_have(told: str) -> None:
+    """What is reckoned from the filters is what neighbours have told each other."""
+    load, methods = drawn("cw", 5, 60, 10, 3), Methods("rematch", "table", told)
+    world, _ = compare_runs._play(load, methods, 1, lambda _: None)
+    brokers = world.runners[0].shards[0].brokers.values()
+    kept = sum(len(broker.links) for broker in brokers if broker.links is not None)
+    own = sum(
+        len(compiled.cover)
+        for wanted in load.subscriptions
+        if isinstance(compiled := compile_filter(wanted.spelling, wanted.text), Compiled)
+    )
+    assert compare_runs.table_entries(load, methods) == own + kept

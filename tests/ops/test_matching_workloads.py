@@ -23,17 +23,23 @@ from branchline.routing.filters import conjoin
 
 @pytest.mark.parametrize("name", MATCHING)
 def test_filters_are_in_normal_form_and_events_match_wherever_attributes_are(name: str) -> None:
-    """Nested or not, with arrays or without, the same filters match the same events."""
+    """Nested or not, awkward, with arrays or without, the same filters match the same events."""
     workload = MATCHING[name]
     found = []
-    for shape, awkward in ((Shape.FLAT, 0.0), (Shape.NESTED, 0.0), (Shape.NESTED, 0.5)):
+    for shape, awkward, arrays in (
+        (Shape.FLAT, 0.0, 0.0),
+        (Shape.NESTED, 0.0, 0.0),
+        (Shape.NESTED, 0.0, 0.5),
+        (Shape.NESTED, 0.25, 0.5),
+    ):
         filters = draw_filters(workload, 150, 1, shape)
         assert all(conjoin(each) == each for each in filters)
-        texts = draw_events(workload, 40, 1, shape, awkward)
-        assert sum(b"[" in each for each in texts) == 40 * awkward
+        texts = draw_events(workload, 40, 1, shape, awkward, arrays)
+        assert sum(b"[" in each for each in texts) == 40 * (awkward + (1 - awkward) * arrays)
+        assert sum(b"[]" in each for each in texts) == 40 * awkward
         events = [Event(json.loads(each)) for each in texts]
         found.append([[event.may_match((each,)) for each in filters] for event in events])
-    assert found[0] == found[1] == found[2]
+    assert found[0] == found[1] == found[2] == found[3]
 
 
 @pytest.mark.parametrize("name", sorted(set(MATCHING) - {"spellings"}))

@@ -64,10 +64,12 @@ def test_which_methods_are_used_reads_back(methods: Methods) -> None:
 
 def test_no_choice_and_no_optimisation_differ() -> None:
     """Who says nothing takes the namespace's; who says none wants none."""
-    assert chosen_methods(None, None, None) is None
-    assert chosen_methods(None, None, "none") == PREFIX
-    assert chosen_methods("rematch", None, "none") == TREE
-    assert chosen_methods("rematch", "table", "covering").optimise == ("covering",)  # type: ignore[union-attr]
+    assert chosen_methods(None, None, None, None) is None
+    assert chosen_methods(None, None, None, "none") == PREFIX
+    assert chosen_methods("rematch", None, None, "none") == TREE
+    assert chosen_methods(None, None, "covering", None) == Methods(dissemination="covering")
+    covering = chosen_methods("rematch", "table", None, "covering")
+    assert covering is not None and covering.optimise == ("covering",)
 
 
 def test_every_count_of_a_method_is_documented() -> None:

@@ -78,6 +78,8 @@ OWN: Mapping[str, Moved] = {
     "rematch": lambda counts: counts["afresh_matches"] == counts["passed"] > 0,
     "always-reuse": lambda counts: counts["keys_used"] > 0 < counts["lists_complete"],
     "partial-reuse": lambda counts: counts["keys_used"] > 0,
+    "bloom": lambda counts: counts["bloom_found"] > 0 < counts["bloom_led"],
+    "bloom-sbstree": lambda counts: counts["bloom_found"] > 0 < counts["bloom_led"],
     "tree": lambda counts: counts["content_matches"] > 0,  # under prefix it counts nothing of its own
     "table": lambda counts: counts["filters_asked"] > 0,
     "counting": lambda counts: counts["constraints_counted"] > 0,
@@ -96,8 +98,9 @@ OWN: Mapping[str, Moved] = {
 
 
 def test_every_method_has_a_count_that_shows_it() -> None:
-    """Whoever adds a method says here how it is seen."""
-    assert OWN.keys() == {name for names in KINDS.values() for name in names}
+    """Whoever adds a method says here how it is seen; who is told of what has tests of its own."""
+    told = KINDS["dissemination"]
+    assert OWN.keys() == {name for names in KINDS.values() for name in names if name not in told}
     rows = every_pair() if FULL else every_name_once()
     assert {each for methods in rows for each in parts(methods)} == OWN.keys()
 

@@ -10,7 +10,7 @@ from branchline.ops.simulation.runner import Runner
 from branchline.ops.simulation.scripts import Script
 from branchline.routing.methods.naming import FORWARDING, OPTIMISATIONS, Methods, misfit
 
-SEEDS = range(8)
+SEEDS = range(12)
 STEPS = 60
 
 
@@ -23,12 +23,12 @@ class Migrating(Script):
 
     def _publish(self) -> None:
         super()._publish()
-        if self._random.random() < 0.4:
+        if self._random.random() < 0.6:
             self._migrate(self._random.choice(self.world.runners))
 
     def _migrate(self, runner: Runner) -> None:
         before = runner.job.methods
-        forwarding = self._random.choice(list(FORWARDING))
+        forwarding = self._random.choice([name for name in FORWARDING if name != _name(before)])
         drawn = self._random.choice([each for each in EVERY_METHODS if _name(each) == forwarding])
         names = tuple(name for name in OPTIMISATIONS if self._random.random() < 0.5)
         names = names if misfit(replace(drawn, optimise=names)) is None else ()

@@ -182,7 +182,17 @@ def test_clean_scripts_give_a_clean_verdict(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "verdict: all scripts are clean" in result.stdout
     lines = (tmp_path / "out" / "few.csv").read_text(encoding="utf-8").splitlines()
-    assert [line.split(",")[:4] for line in lines[1:]] == [["1", "3", "4", "0"], ["1", "7", "2", "0"]]
+    found = [line.split(",")[:5] for line in lines[1:]]
+    assert found == [["1", "3", "drawn", "4", "0"], ["1", "7", "drawn", "2", "0"]]
+
+
+def test_scripts_are_played_by_the_methods_that_are_named(tmp_path: Path) -> None:
+    """One block after the other, each by the next; a word that names none is refused."""
+    told = FAULTS + 'methods = ["prefix+tell-covering", "rematch+table"]\n'
+    words = [case.swept["methods"] for case in written(tmp_path, told).cases()]
+    assert words == ["prefix+tell-covering", "rematch+table"]
+    with pytest.raises(ConfigError, match="'hope' is no method"):
+        written(tmp_path, FAULTS + 'methods = ["hope"]\n')
 
 
 def test_a_bug_ends_in_a_verdict_that_names_the_script(

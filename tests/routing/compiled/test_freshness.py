@@ -9,7 +9,7 @@ import pytest
 
 from branchline.kafka import record_kernels, word_kernels
 from branchline.kafka.record_kernels import scan_records
-from branchline.routing.compiled import memory, scanning, tokens
+from branchline.routing.compiled import documents, memory, tokens
 from branchline.routing.compiled.freshness import fingerprint
 from branchline.routing.compiled.paths import bucket_of
 
@@ -25,8 +25,8 @@ CHANGES: list[tuple[Any, str, Callable[[Any], object]]] = [
     (tokens, "_DIGITS_MAX", lambda value: value + 1),
     (tokens, "_decode_escape", another),
     (tokens, "_HEX", lambda value: value + 1),
-    (scanning, "_WITHIN_ARRAY", lambda value: value - 1),
-    (scanning, "read_string", another),
+    (documents, "_ARRAY", lambda value: value - 1),
+    (documents, "read_string", another),
     (word_kernels, "_PLUS_JSON", lambda value: value[::-1]),
     (memory, "_pointer", another),
     (memory, "_BYTES", lambda value: "<32 x i8>"),

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from random_prefixes import some_headers
 
+from branchline.routing.bloom.travelling import UNTOLD, EventBits
 from branchline.routing.compiled.checksums import crc32
 from branchline.routing.compiled.header_reading import Headers, read_headers
 from branchline.routing.compiled.header_writing import Copies, Written, write_headers, write_onward
@@ -141,11 +142,13 @@ def test_what_does_not_fit_is_left_to_the_reference() -> None:
     assert check([encode(each) for each in edges]).ok.all()
 
 
-def test_keys_are_left_to_the_reference() -> None:
-    """Only the first version is read here; a row with keys is not, and those beside it are."""
+def test_keys_and_bloom_filters_are_left_to_the_reference() -> None:
+    """Only the first version is read here; a row with keys or bits is not, and those beside it are."""
     plain = encode(Header(Prefix((PartPrefix(Version(1, 1), ()),)), 5, 1, 1))
     keys = [Keys(), Keys((1, 2), (3,)), Keys((), (), 0), Keys((7,), (), 2**64 - 1)]
+    bits = [UNTOLD, EventBits(14, (1, 2, 700), 7, 8), EventBits(3, tuple(range(8)), 0, 2**64 - 1)]
     rows = [encode(Header(Prefix((), keys=each), 5, 1, 1)) for each in keys]
+    rows += [encode(Header(Prefix((), bloom=each), 5, 1, 1)) for each in bits]
     assert check([plain, *rows, plain]).ok.tolist() == [True, *[False] * len(rows), True]
 
 

@@ -3,15 +3,16 @@
 from collections import Counter
 from random import Random
 
-from every_method import every_name_once
+from every_method import EVERY_STRATEGY, every_name_once
 
 from branchline.ops.simulation.drawing import random_event, random_filter
 from branchline.routing.compiling import Compiled, compile_filter
 from branchline.routing.control import Identity
+from branchline.routing.dissemination.strategies import make_dissemination
 from branchline.routing.event import Event
 from branchline.routing.methods.counts import COUNTS
 from branchline.routing.methods.naming import Methods, make_forwarding
-from branchline.routing.methods.protocols import Interest
+from branchline.routing.methods.protocols import Interest, OnTree
 from branchline.routing.prefix.trees import Trees
 
 RARE = {"access_unindexed", "kd_waiting"}
@@ -45,9 +46,24 @@ def counted(methods: Methods) -> Counter[str]:
     return counts
 
 
+def told(strategy: str) -> Counter[str]:
+    """What is counted where a neighbour is told of many filters."""
+    made, random = make_dissemination(strategy), Random(3)
+    assert isinstance(made, OnTree)
+    summary = made.summary()
+    for _ in range(120):
+        compiled = compile_filter("sql", random_filter(random))
+        for filter_ in compiled.cover if isinstance(compiled, Compiled) else ():
+            summary.add(filter_)
+    summary.told()
+    return summary.counts
+
+
 def test_every_count_of_a_method_is_known_and_moves() -> None:
     """A name that no table has would be told to nobody; one that nobody counts would be told in vain."""
     counts: Counter[str] = Counter()
+    for strategy in EVERY_STRATEGY:
+        counts.update(told(strategy))
     for methods in every_name_once():
         counts.update(counted(methods))
     assert set(counts) <= set(COUNTS)

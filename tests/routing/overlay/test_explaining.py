@@ -226,3 +226,15 @@ def test_a_broker_that_is_not_there_is_refused_by_whoever_speaks() -> None:
     [refused] = told["nowhere"]["a"]
     assert told["nowhere"]["b"] == []
     assert refused.refused is not None and refused.refused.code is Code.HOME_UNKNOWN
+
+
+def test_a_bloom_filter_is_told_of() -> None:
+    """It is made where the event enters, and looked up from there on."""
+    world = subscribed("x > 5", methods=Methods("bloom", "table"))
+    explanation = explained(world, "a", {"x": 6}, "alice")
+    assert explanation.delivered
+    assert [hop.how for hop in explanation.hops] == [
+        "its content is matched",
+        *["its Bloom filter is looked up"] * 2,
+    ]
+    assert explanation.hops[1].path[0].endswith("bits of a Bloom filter")

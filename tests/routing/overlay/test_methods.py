@@ -35,6 +35,8 @@ TREE = Methods("rematch", "tree")
 TABLE = Methods("rematch", "table")
 ALWAYS = Methods("always-reuse", "table")
 PARTIAL = Methods("partial-reuse(1)", "tree")
+BLOOM = Methods("bloom", "table")
+SPARSE = Methods("bloom-sbstree(4)", "tree")
 COUNTING = Methods("rematch", "counting")
 BOOLEAN = Methods("rematch", "boolean")
 SEEDS = range(6)
@@ -78,7 +80,7 @@ def deliveries(world: World) -> list[tuple[object, str]]:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_all_methods_find_the_same_deliveries(seed: int) -> None:
     """Each event reaches the same subscribers, once, and those are the ones that it is owed to."""
-    methods = (PREFIX, TREE, TABLE, COUNTING, BOOLEAN, ALWAYS, PARTIAL)
+    methods = (PREFIX, TREE, TABLE, COUNTING, BOOLEAN, ALWAYS, PARTIAL, BLOOM, SPARSE)
     worlds = [played(seed, each) for each in methods]
     first = deliveries(worlds[0])
     assert first
@@ -133,15 +135,15 @@ def test_tables_are_optimised_in_front_of_every_matching(matching: str, batches_
 
 
 def test_what_each_method_costs() -> None:
-    """Prefix forwarding and all keys match where an event enters; rematching wherever it comes by."""
-    every = {"prefix": PREFIX, "always": ALWAYS, "tree": TREE, "table": TABLE}
+    """Prefixes, all keys and Bloom filters match where an event enters; rematching wherever it comes by."""
+    every = {"prefix": PREFIX, "always": ALWAYS, "bloom": BLOOM, "tree": TREE, "table": TABLE}
     totals = {name: Counter[str]() for name in every}
     for seed in SEEDS:
         for name, methods in every.items():
             counts = played(seed, methods).counts
             totals[name].update(counts)
             assert counts["content_matches"] == counts["published"]
-            if name in ("prefix", "always"):
+            if name in ("prefix", "always", "bloom"):
                 assert counts["afresh_matches"] == 0
             else:
                 assert counts["content_matches"] + counts["afresh_matches"] == counts["visits"]
@@ -152,7 +154,7 @@ def test_what_each_method_costs() -> None:
 
 def test_an_overlay_of_one_broker_needs_no_second_match() -> None:
     """Whatever the method."""
-    for methods in (PREFIX, TREE, TABLE, BOOLEAN, ALWAYS, PARTIAL):
+    for methods in (PREFIX, TREE, TABLE, BOOLEAN, ALWAYS, PARTIAL, BLOOM, SPARSE):
         world = World(Setting(founded(["b0"]), (("b0",),), methods=methods), 1)
         world.ask(Request(Operation.SUBSCRIBE, "ann", "one", "b0", filter="x = 1", request="r"))
         world.settle()
@@ -240,7 +242,8 @@ def test_a_name_may_have_a_number() -> None:
         assert unknown("matching", wrong, MATCHING) is not None
     assert unknown("forwarding", "prefix", FORWARDING) is None
     assert unknown("forwarding", "flood", FORWARDING) == (
-        "forwarding = 'flood' is not known; known are prefix, rematch, always-reuse, partial-reuse"
+        "forwarding = 'flood' is not known; known are "
+        "prefix, rematch, always-reuse, partial-reuse, bloom, bloom-sbstree"
     )
 
 

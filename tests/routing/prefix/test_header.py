@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prefix_scripts import budgets, some_filters
 
+from branchline.routing.bloom.bits import SIZE_MAX
+from branchline.routing.bloom.travelling import UNTOLD, EventBits, map_bytes
 from branchline.routing.covers import Cover
 from branchline.routing.dimensions import Axis
 from branchline.routing.event import Event
@@ -65,10 +67,24 @@ def every_keys(draw: st.DrawFn) -> Keys:
     )
 
 
+@st.composite
+def every_bits(draw: st.DrawFn) -> EventBits:
+    """The Bloom filter of an event, with few bits set or many; or none."""
+    size = draw(st.sampled_from((0, 1, 2, 3, 7, 14, SIZE_MAX)))
+    if not size:
+        return UNTOLD
+    bits = draw(st.sets(st.integers(0, (1 << size) - 1), max_size=40))
+    if size <= 7 and draw(st.booleans()):
+        bits = set(range(1 << size)) - bits
+    names, digest = draw(st.integers(0, 2**64 - 1)), draw(st.integers(0, 2**64 - 1))
+    return EventBits(size, tuple(sorted(bits)), names, digest)
+
+
 headers = st.builds(
     Header,
     st.builds(Prefix, st.lists(parts, max_size=3).map(tuple), st.booleans())
-    | st.builds(Prefix, st.just(()), st.booleans(), every_keys()),
+    | st.builds(Prefix, st.just(()), st.booleans(), every_keys())
+    | st.builds(Prefix, st.just(()), st.booleans(), bloom=every_bits()),
     st.integers(0, 2**100),
     st.integers(0, TOPOLOGY_NUMBER_MAX),
     st.integers(0, 2**30),
@@ -128,6 +144,7 @@ def test_random_bytes_are_no_header_or_just_one(body: bytes) -> None:
     """Whatever comes, decoding gives a header that encodes to the same, or none; it never raises."""
     assert decode(body) is None
     heads = (b"", b"\1\0", b"\1\0\0\0\1\0\7\1", b"\2\2\0\0\0", b"\2\0\0\0\0\1\1")
+    heads += (b"\3\0\0\0\0", b"\3\0\0\0\0\4namenameabcdefgh", b"\3\0\0\0\0\x83namenameabcdefgh")
     for data in (sealed(head + body) for head in heads):
         decoded = decode(data)
         assert decoded is None or encode(decoded) == data
@@ -138,7 +155,7 @@ def test_random_bytes_are_no_header_or_just_one(body: bytes) -> None:
     [
         b"",
         b"\1",
-        b"\3\0\0\0\0\0",
+        b"\4\0\0\0\0\0",
         b"\0\0\0\0\0\0",
         b"\1\2\0\0\0\0",
         b"\1\0\0\0\0\0\0",
@@ -159,6 +176,18 @@ def test_random_bytes_are_no_header_or_just_one(body: bytes) -> None:
         b"\2\0\0\0\0\1\1abcdabcd",
         b"\2\2\0\0\0\0\0abcdefg",
         b"\2\0\0\0\0\0\0abcdefgh",
+        b"\3\2\0\0\0\0",
+        b"\3\0\0\0\0\x80",
+        b"\3\0\0\0\0\0\0",
+        b"\3\0\0\0\0\x11namenameabcdefgh\0",
+        b"\3\0\0\0\0\4namenameabcdefg",
+        b"\3\0\0\0\0\4namenameabcdefgh\2\0",
+        b"\3\0\0\0\0\4namenameabcdefgh\1\x10",
+        b"\3\0\0\0\0\4namenameabcdefgh\2\7\x08",
+        b"\3\0\0\0\0\4namenameabcdefgh\3\0\0\0",
+        b"\3\0\0\0\0\x84namenameabcdefgh\0\1",
+        b"\3\0\0\0\0\x84namenameabcdefgh\7",
+        b"\3\0\0\0\0\x82namenameabcdefgh\x1f",
     ],
     ids=[
         "nothing",
@@ -184,6 +213,18 @@ def test_random_bytes_are_no_header_or_just_one(body: bytes) -> None:
         "a key both certain and in doubt",
         "a digest cut short",
         "a digest of a list that is not complete",
+        "unknown flag beside a Bloom filter",
+        "a map of no bits",
+        "bits of a Bloom filter that is not told",
+        "a Bloom filter that is too large",
+        "a digest of constraints cut short",
+        "a bit that does not follow",
+        "a bit beyond the last",
+        "a bit beyond the last, after another",
+        "a list of bits longer than a map",
+        "a map of bits longer than a list",
+        "a map of bits cut short",
+        "a map with a bit beyond the last",
     ],
 )
 def test_bodies_that_nobody_writes(body: bytes) -> None:
@@ -276,6 +317,27 @@ def test_more_keys_than_fit_are_cut() -> None:
             assert left is not None
             assert left == (keys if count == most else keys.cut(KEYS_FIT))
             assert left.complete is (count == most)
+
+
+@often
+@given(every_bits())
+def test_a_bloom_filter_takes_no_more_than_a_byte_a_bit_or_a_map(told: EventBits) -> None:
+    """Whichever is shorter, where bits lie close; a few bytes are all that is added."""
+    size = len(encode(Header(Prefix((), bloom=told))))
+    assert size <= 32 + map_bytes(told.size)
+    assert size <= 32 + 3 * len(told.bits)
+
+
+def test_a_bloom_filter_that_is_too_long_is_not_told() -> None:
+    """So its reader looks at the content, and nobody is missed."""
+    every_third = tuple(range(0, 1 << SIZE_MAX, 3))
+    for bits, fits in ((every_third[:1_000], True), (every_third, False)):
+        header = Header(Prefix((), bloom=EventBits(SIZE_MAX, bits, 7, 8)), 1, 2, 3)
+        data = encode(header)
+        assert len(data) <= HEADER_MAX_BYTES
+        decoded = decode(data)
+        assert decoded == (header if fits else header._replace(prefix=Prefix((), bloom=UNTOLD)))
+        assert decoded.prefix.matched
 
 
 def test_an_empty_header_is_small() -> None:

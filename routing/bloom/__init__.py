@@ -1,0 +1,1 @@
+"""Bloom filters of constraints: an event's bits lead it to the filters whose bits are all among them."""

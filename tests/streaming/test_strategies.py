@@ -1,0 +1,116 @@
+"""Who is told of which filter, on real Kafka and Spark: each strategy does what it is there for.
+
+Small for every day, every name once; with `BRANCHLINE_TEST_STRATEGIES=full`, which is `make soak-strategies`,
+every strategy with every way to forward, on eight brokers.
+"""
+
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import pytest
+from every_method import EVERY_STRATEGY
+from observing import Observer
+from overlays import a_filter, a_key, an_event, identities
+from pyspark.sql import SparkSession
+from routers import Site, running
+
+from branchline.kafka.cluster import Cluster
+from branchline.kafka.errors import CheckpointDiffers
+from branchline.ops.overlay import small_overlay
+from branchline.routing.dissemination.strategies import NAMES, parts_of
+from branchline.routing.methods.naming import Methods, misfit
+from branchline.routing.overlay.topology import founded, link
+
+FULL = os.environ.get("BRANCHLINE_TEST_STRATEGIES") == "full"
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(7_200 if FULL else 300)]
+
+LINE = founded(("a", "b", "c"), [link("a", "b"), link("b", "c", 2)])
+
+OWN: Mapping[str, Callable[[Counter[str]], bool]] = {
+    "simple": lambda counts: counts["told_identical"] > 0,
+    "identity": lambda counts: counts["told_identical"] > 0,
+    "covering": lambda counts: counts["told_covered"] > 0,
+    "merging": lambda counts: counts["told_merged"] > 0,
+    "imperfect": lambda counts: counts["told_merged_imperfectly"] > 0,
+    "pre-prune": lambda counts: counts["told_pruned"] > 0,
+}
+"""What shows that a strategy is at work."""
+
+
+def rows() -> list[Methods]:
+    """Strategies and forwardings: all pairs, or every name once."""
+    forwardings = ["prefix", "rematch", "partial-reuse"]
+    made = list(product(forwardings, EVERY_STRATEGY)) if FULL else _once(forwardings)
+    methods = [Methods(one, "tree" if one == "prefix" else "table", other) for one, other in made]
+    return [each for each in methods if misfit(each) is None]
+
+
+def _once(forwardings: list[str]) -> list[tuple[str, str]]:
+    return [(forwardings[at % len(forwardings)], each) for at, each in enumerate(EVERY_STRATEGY)]
+
+
+def test_every_strategy_has_a_count_that_shows_it() -> None:
+    """Whoever adds one says here how it is seen."""
+    assert OWN.keys() == set(NAMES)
+    assert {name for each in rows() for name in names(each)} == OWN.keys()
+
+
+def names(methods: Methods) -> list[str]:
+    return [part.partition("(")[0] for part in parts_of(methods.dissemination)]
+
+
+def test_every_strategy_is_right_on_real_jobs_and_does_its_work(
+    spark: SparkSession, cluster: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    """One job, started anew with each, while subscriptions change and at last a link: always clean."""
+    draw = random.Random(9)
+    topology = small_overlay(8, "main") if FULL else LINE
+    brokers = tuple(member.name for member in topology.members)
+    events, subscriptions = (300, 400) if FULL else (24, 60)
+    several = rows()
+    site = Site(spark, cluster, namespace, tmp_path / "checkpoint", 2, 1_000, brokers, topology)
+    site.methods = several[0]
+    observer = Observer(site)
+    wanted = identities(brokers, subscriptions // 6, subscriptions)
+    for number, methods in enumerate(several):
+        site.methods, site.counts = replace(methods, batches_from=None if number % 2 else 0), []
+        with running(site):
+            some = list(wanted) if number == 0 else draw.sample(list(wanted), subscriptions // 3)
+            requests = [observer.subscribe(each, wanted[each], a_filter(draw, wanted[each])) for each in some]
+            observer.await_in_force(requests)
+            for place in range(events):
+                observer.publish(draw.choice(brokers), a_key(draw), an_event(draw))
+                if place % 6 == 5:
+                    observer.unsubscribe(draw.choice(some))
+            if methods is several[-1]:
+                observer.propose(topology.linked(brokers[0], brokers[-1]))
+                for _ in range(events):
+                    observer.publish(draw.choice(brokers), a_key(draw), an_event(draw))
+            observer.settle()
+        verdict = observer.verdict(repeats="none")
+        counts = Counter[str]()
+        for each in site.counts:
+            counts.update({name: count for name, count in each.items() if isinstance(count, int)})
+        print(f"\n{methods.forwarding}, {methods.dissemination}: {verdict.describe()}")
+        assert verdict.clean, f"{methods.dissemination}: {verdict.describe()}"
+        still = [name for name in names(methods) if not OWN[name](counts)]
+        assert still == [], f"{methods.dissemination}: {counts}"
+
+
+def test_a_job_that_knows_all_does_not_go_on_along_a_tree(
+    spark: SparkSession, cluster: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    """Nor the other way round: it is refused before anything happens, with what to do."""
+    site = Site(spark, cluster, namespace, tmp_path / "checkpoint", 1, 1_000, ("a",), founded(["a"]))
+    with running(site):
+        site.subscribe("ann", "x = 1", home="a")
+    site.methods = Methods(dissemination="covering")
+    with pytest.raises(CheckpointDiffers, match="all subscriptions of other homes") as refused:
+        site.start()
+    assert "branchline rebuild" in (refused.value.hint or "")
