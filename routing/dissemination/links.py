@@ -106,6 +106,13 @@ class _Link:
         self.owed_from = 0
         self.owed: list[Owed] = []
 
+    def owes(self, number: int) -> bool:
+        """Whether the neighbour has yet to answer what it was told under this number.
+
+        A stream that was begun anew has numbers of its own: an answer to its table is one to all before.
+        """
+        return self.sent is None or self.settled < min(number, self.sent[1])
+
 
 @dataclass(slots=True)
 class Links:
@@ -361,7 +368,7 @@ class Links:
 
     def missing(self, marks: Marks) -> list[str]:
         """The neighbours whose answers to these are missing."""
-        return [name for name, number in marks if name in self._links and self._links[name].settled < number]
+        return [name for name, number in marks if name in self._links and self._links[name].owes(number)]
 
     def owing(self) -> list[Owed]:
         """The answers that are owed by what was told in this call."""

@@ -3,6 +3,7 @@
 from collections import Counter
 
 import pytest
+from overlay_rebuilds import lose_states
 
 from branchline.ops.simulation.scripts import play_all
 from branchline.ops.simulation.setting import Faults, Setting
@@ -46,6 +47,23 @@ def test_scripts_with_advertisements_are_clean(dissemination: str, seeds: range)
         needed += ["told_unadvertised", "events_refused"]
     assert {name: counts[name] for name in needed if not counts[name]} == {}
     assert bool(counts["events_refused"]) != ("counted" in dissemination)
+
+
+def test_scripts_with_advertisements_are_clean_where_all_that_enters_is_routed_as_batches() -> None:
+    """What is let in is found by an index, and the rest is refused all the same."""
+    batches = Methods(dissemination=f"covering+advertised({LINGER_S})", batches_from=0)
+    wrong, counts = play_all(range(400, 403), STEPS, methods=batches)
+    assert not wrong, "\n\n".join(wrong[:3])
+    assert counts["events_refused"] and counts["content_matches"]
+
+
+def test_scripts_with_advertisements_are_clean_when_states_are_lost() -> None:
+    """A job that is made anew from what it recorded lets in what was advertised, and pulls what it needs."""
+    with pytest.MonkeyPatch.context() as patch:
+        rebuilds = lose_states(patch)
+        wrong, counts = play_all(range(10), STEPS, methods=methods(f"covering+advertised({LINGER_S})"))
+        assert not wrong, "\n\n".join(wrong[:3])
+        assert rebuilds() > 10 and counts["adverts_in-force"]
 
 
 class Churn:

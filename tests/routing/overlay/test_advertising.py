@@ -13,6 +13,7 @@ from branchline.routing.limits import ADVERTISEMENTS_PER_PUBLISHER, ENDED_REMEMB
 from branchline.routing.methods.naming import Methods
 from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.letters import Letter
+from branchline.routing.overlay.rebuilding import Recorded, rebuild
 from branchline.routing.overlay.topology import founded, link
 from branchline.routing.shard import EventBatch, Job, Outputs, Shard, ShardState
 from branchline.routing.values import JsonValue
@@ -389,3 +390,28 @@ def test_changed_methods_narrow_by_and_by() -> None:
         line.unadvertise(name, "other")
     line.settle()
     assert "wants 0 filters" in line.told("b", "c")
+
+
+def test_a_rebuilt_broker_lets_in_what_was_advertised() -> None:
+    """At once, since its publishers were told so; it pulls everything for a while, and answers once more."""
+    line = Line()
+    line.subscribe("ann", "c", "x > 5")
+    line.subscribe("bob", "c", "y = 1")
+    recorded = Recorded()
+    for request in (
+        Request(Operation.ADVERTISE, "shop", "one", "a", filter="x > 1 AND y = 2", request="first"),
+        Request(Operation.ADVERTISE, "shop", "two", "a", filter="z = 1", request="second"),
+        Request(Operation.UNADVERTISE, "shop", "two", "a", request="third"),
+    ):
+        for told in line.call("a", [request]).filters:
+            recorded.add(told)
+    line.settle()
+    rebuilt = rebuild(line.jobs["a"], recorded, joined=True, in_force=(), now_ms=line.now_ms + 5)
+    line.shards["a"] = Shard(line.jobs["a"], 0, [rebuilt.state])
+    line.mail += rebuilt.letters
+    assert codes(line.publish("a", {"x": 7, "y": 2}, {"z": 1})) == [Code.NOT_ADVERTISED]
+    acks = line.settle()
+    assert [(ack.status, ack.id, ack.request) for ack in acks] == [(Status.IN_FORCE, "one", "first")]
+    assert "wants 2 filters" in line.told("a", "b")
+    assert [each.copy.to for each in line.publish("a", {"x": 7, "y": 2}).forwarded] == ["b"]
+    assert line.ask(Operation.ADVERTISE, "shop", "a", "z = 1", "two")[0].number > acks[0].number  # type: ignore[operator]
