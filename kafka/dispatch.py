@@ -27,7 +27,7 @@ from branchline.routing.codes import Rejection
 from branchline.routing.control import Ack, Request, Status
 from branchline.routing.methods.counts import COUNTS as METHOD_COUNTS
 from branchline.routing.overlay.dividing import Arrival
-from branchline.routing.overlay.letters import Propose
+from branchline.routing.overlay.letters import Propose, Refresh
 from branchline.routing.overlay.topology import Topology
 from branchline.routing.shard import Outputs
 
@@ -247,7 +247,9 @@ def _answer(topics: Topics, topic: str, asked: Place | None, ack: Ack, now_ms: i
 def count(intake: Intake, outputs: Outputs, leads: bool) -> dict[str, int]:
     """What happened in the batch, for statistics; control is counted by the leading shard alone."""
     bad_requests = len(intake.bad_control) if leads else 0
-    requests = sum(isinstance(message, Request | Propose) for message in intake.control) if leads else 0
+    requests = (
+        sum(isinstance(message, Request | Propose | Refresh) for message in intake.control) if leads else 0
+    )
     # Whatever was made without being asked for was passed on, or retried.
     alone = (each for index, each in intake.arrivals.made.items() if index not in intake.arrivals.came.place)
     passed = sum(arrival.header is not None and arrival.header.hops > 0 for arrival in alone)

@@ -8,9 +8,10 @@ form is, is no letter.
 import struct
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
-from branchline.kafka.fields import boolean, counted, integer, items, text
+from branchline.kafka.fields import boolean, counted, integer, items, name, text
+from branchline.routing.dissemination.pulling import Pull, Reply
 from branchline.routing.dissemination.telling import Ask, Exchange, Settled, Stream, Told
 from branchline.routing.filters import Filter, conjoin
 from branchline.routing.prefix.keyed import Kins, read_filters, read_kins
@@ -21,10 +22,14 @@ EXCHANGE_FIELDS = {
     "told": {"stream", "number", "wanted", "advertised", "whole", "complete"},
     "settled": {"stream", "number"},
     "ask": {"topology"},
+    "pull": {"topology", "issuer", "number", "timeout_ms"},
+    "reply": {"topology", "issuer", "number"},
 }
 
+Exchanged: TypeAlias = Told | Settled | Ask | Pull | Reply
 
-def exchange_fields(told: Told | Settled | Ask) -> dict[str, Any]:
+
+def exchange_fields(told: Exchanged) -> dict[str, Any]:
     """The fields, but for the one that says what it is."""
     match told:
         case Told():
@@ -40,9 +45,12 @@ def exchange_fields(told: Told | Settled | Ask) -> dict[str, Any]:
             return {"stream": _stream_fields(told.stream), "number": told.number}
         case Ask():
             return {"topology": list(told.topology)}
+        case Pull() | Reply():
+            asked = {"topology": list(told.topology), "issuer": told.issuer, "number": told.number}
+            return asked | ({"timeout_ms": told.timeout_ms} if isinstance(told, Pull) else {})
 
 
-def exchange_from_fields(state: str, fields: Mapping[str, Any]) -> Told | Settled | Ask:
+def exchange_from_fields(state: str, fields: Mapping[str, Any]) -> Exchanged:
     """The inverse; raises one of `UNFIT` on anything else."""
     match state:
         case "told":
@@ -56,8 +64,11 @@ def exchange_from_fields(state: str, fields: Mapping[str, Any]) -> Told | Settle
             )
         case "settled":
             return Settled(_stream(fields["stream"]), counted(fields["number"]))
-        case _:
+        case "ask":
             return Ask(_order(fields["topology"]))
+        case _:
+            asked = _order(fields["topology"]), name(fields["issuer"]), counted(fields["number"])
+            return Pull(*asked, counted(fields["timeout_ms"])) if state == "pull" else Reply(*asked)
 
 
 def filters_text(filters: Iterable[Filter]) -> str:

@@ -26,7 +26,7 @@ from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Request
 from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.explaining import Explain
-from branchline.routing.overlay.letters import Letter, Propose
+from branchline.routing.overlay.letters import Letter, Propose, Refresh
 from branchline.routing.prefix import telling
 from branchline.routing.prefix.updates import Snapshot, Update
 from branchline.routing.shard import Control, EventBatch
@@ -172,7 +172,7 @@ def _take_one(intake: Intake, name: str, row: int) -> None:
 
 def _read_control(
     topics: Topics, record: Record
-) -> Request | Propose | Explain | Tick | BadRequest | Letter | Update | Snapshot | Rejection:
+) -> Request | Propose | Refresh | Explain | Tick | BadRequest | Letter | Update | Snapshot | Rejection:
     own = topics.kind(record.place.topic) is OWN_CONTROL
     if own or record.place.topic == topics.control:
         message = decode_control(record.value)

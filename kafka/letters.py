@@ -40,7 +40,7 @@ from branchline.kafka.messages import (
 from branchline.kafka.topologies import TOPOLOGY_FIELDS, topology_fields, topology_from_fields
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Change, Forgotten, Identity
-from branchline.routing.dissemination import telling
+from branchline.routing.dissemination import pulling, telling
 from branchline.routing.dissemination.adverts import AdvertChange, Advertised, Unadvertised, Unremembered
 from branchline.routing.optimise.learned import Learned, readable
 from branchline.routing.overlay.letters import Body, Complete, Expire, Letter, Report
@@ -91,7 +91,7 @@ def told_fields(told: Told) -> dict[str, Any]:
         case Expire():
             until = {"number": list(told.number), "until_ms": told.until_ms}
             return {**state, **told.identity._asdict(), **until}
-        case telling.Told() | telling.Settled() | telling.Ask():
+        case telling.Told() | telling.Settled() | telling.Ask() | pulling.Pull() | pulling.Reply():
             return state | exchange_fields(told)
         case Advertised() | Unadvertised() | Unremembered():
             return advert_fields(told)
@@ -119,7 +119,7 @@ def told_from_fields(fields: Mapping[str, Any]) -> Told:
             return topology_from_fields(fields)
         case "complete":
             return Complete()
-        case "told" | "settled" | "ask":
+        case "told" | "settled" | "ask" | "pull" | "reply":
             return exchange_from_fields(state, fields)
         case "learned":
             counts = readable(b64decode(text(fields["counted"]), validate=True))

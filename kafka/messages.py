@@ -45,7 +45,7 @@ from branchline.routing.control import (
     Subscribed,
 )
 from branchline.routing.limits import CONTROL_MAX_BYTES
-from branchline.routing.overlay.letters import Propose
+from branchline.routing.overlay.letters import Propose, Refresh
 
 DEFAULT_ID = "default"
 """The id of a subscription whose request names none."""
@@ -62,13 +62,18 @@ LETTER_MAX_BYTES = 512 * 1024
 LETTER_MAX_FIELDS = 20_000
 """Leaf fields of a letter or a topology: a few thousand links, or subscriptions that are reported."""
 
-TOPOLOGY, TICK = "topology", "tick"
+TOPOLOGY, TICK, REFRESH = "topology", "tick", "refresh"
 """The operations of operators and of the router itself, which are no subscriber's."""
 
-OPERATIONS = (*(operation.value for operation in Operation), TOPOLOGY, TICK, EXPLAIN)
+OPERATIONS = (*(operation.value for operation in Operation), TOPOLOGY, TICK, REFRESH, EXPLAIN)
 
-_MAX_BYTES = {TOPOLOGY: LETTER_MAX_BYTES, TICK: LETTER_MAX_BYTES, EXPLAIN: EXPLAIN_MAX_BYTES}
-"""Of the control messages that may be larger than a subscriber's request."""
+_MAX_BYTES = {
+    TOPOLOGY: LETTER_MAX_BYTES,
+    TICK: LETTER_MAX_BYTES,
+    REFRESH: CONTROL_MAX_BYTES,
+    EXPLAIN: EXPLAIN_MAX_BYTES,
+}
+"""Of the control messages that are no subscriber's request; some may be larger."""
 
 _ASKING = {"version", "op", "subscriber", "id", "home", "request"}
 _ADVERTISING = {*_ASKING - {"subscriber"}, "publisher"}
@@ -87,6 +92,7 @@ _NEEDED = {
 }
 """Fields that a request must have, beside who asks."""
 PROPOSAL_FIELDS = {"version", "op", "request", "topology"}
+REFRESH_FIELDS = {"version", "op", "request", "broker", "timeout_ms", "give_up"}
 TICK_FIELDS = {"version", "op"}
 
 _IDENTITY = {"state", "home", "subscriber", "id", "number"}
@@ -150,12 +156,26 @@ def encode_proposal(propose: Propose) -> bytes:
     )
 
 
+def encode_refresh(refresh: Refresh) -> bytes:
+    """The control message of an operator who asks a broker what is still wanted."""
+    return dump(
+        {
+            "version": FORMAT_VERSION,
+            "op": REFRESH,
+            "request": refresh.request,
+            "broker": refresh.broker,
+            "timeout_ms": refresh.timeout_ms,
+            "give_up": refresh.give_up or None,
+        }
+    )
+
+
 def encode_tick() -> bytes:
     """The control message that asks for nothing."""
     return dump({"version": FORMAT_VERSION, "op": TICK})
 
 
-def decode_control(value: bytes | None) -> Request | Propose | Asked | Tick | BadRequest:
+def decode_control(value: bytes | None) -> Request | Propose | Refresh | Asked | Tick | BadRequest:
     """What a control message asks for, or why it asks for nothing that we know."""
     fields = read_object(value, max(_MAX_BYTES.values()), LETTER_MAX_FIELDS)
     if isinstance(fields, Rejection):
@@ -173,6 +193,8 @@ def decode_control(value: bytes | None) -> Request | Propose | Asked | Tick | Ba
         return _proposal(fields)
     if operation == EXPLAIN:
         return _question(fields)
+    if operation == REFRESH:
+        return _refresh(fields)
     if fields.keys() != TICK_FIELDS:
         return _bad(_unknown_field(fields, TICK, TICK_FIELDS), fields)
     return Tick()
@@ -210,6 +232,18 @@ def _proposal(fields: dict[str, Any]) -> Propose | BadRequest:
         return _bad(unfit("a topology", error), fields)
     rejection = _check_request_id(fields)
     return Propose(topology, request) if rejection is None else _bad(rejection, fields)
+
+
+def _refresh(fields: dict[str, Any]) -> Refresh | BadRequest:
+    try:
+        check_known(fields, REFRESH_FIELDS)
+        broker, timeout_ms = name(fields["broker"]), counted(fields["timeout_ms"])
+        request = text(fields["request"]) if "request" in fields else None
+        give_up = boolean(fields.get("give_up", False))
+    except UNFIT as error:
+        return _bad(unfit("a request to refresh", error), fields)
+    rejection = _check_request_id(fields)
+    return Refresh(broker, timeout_ms, request, give_up) if rejection is None else _bad(rejection, fields)
 
 
 def _question(fields: dict[str, Any]) -> Asked | BadRequest:

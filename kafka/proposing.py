@@ -91,7 +91,7 @@ def _answered(
     cluster: Cluster, topics: Topics, value: bytes, request: str, consumer: Consumer, timeout_s: float
 ) -> Answer:
     begun = written = time.monotonic()
-    _write(cluster, topics.control, value)
+    write_control(cluster, topics, value)
     for record in follow(consumer):
         answer = decode_answer(record) if record is not None else None
         if answer is not None and answer.request == request:
@@ -104,8 +104,13 @@ def _answered(
             )
         if now - written > ASK_AGAIN_S:
             written = now
-            _write(cluster, topics.control, value)
+            write_control(cluster, topics, value)
     raise AssertionError("follow has no end")
+
+
+def write_control(cluster: Cluster, topics: Topics, value: bytes) -> None:
+    """Write an operator's message to `control`."""
+    _write(cluster, topics.control, value)
 
 
 def _write(cluster: Cluster, topic: str, value: bytes | None, key: bytes | None = None) -> None:
@@ -119,4 +124,4 @@ def _write(cluster: Cluster, topic: str, value: bytes | None, key: bytes | None 
     )
     if producer.flush(WRITE_TIMEOUT_S + 5) or failures:
         reason = failures[0] if failures else "no answer from Kafka"
-        raise PublishFailed(f"{topic} did not take a topology: {reason}", hint="check the cluster")
+        raise PublishFailed(f"{topic} did not take the message: {reason}", hint="check the cluster")

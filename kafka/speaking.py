@@ -7,7 +7,7 @@ topic, and not by what the message says of itself. So a message there speaks for
     advertise, unadvertise          for itself, as a publisher
     explain                         for itself, and with `"follow": false`: why its own subscriptions do not
                                     match. To follow the event would tell of others, and of the overlay
-    topology, tick                  never: these are the operators' and the router's
+    topology, tick, refresh         never: these are the operators' and the router's
 
 Anything else is refused as `not-yours`, whatever it asks for. The answers go to `acks.<subscriber>`.
 """
@@ -15,12 +15,12 @@ Anything else is refused as `not-yours`, whatever it asks for. The answers go to
 from dataclasses import replace
 
 from branchline.kafka.explaining import EXPLAIN, Asked
-from branchline.kafka.messages import TICK, TOPOLOGY, BadRequest, Tick
+from branchline.kafka.messages import REFRESH, TICK, TOPOLOGY, BadRequest, Tick
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import ADVERTISING, Request
-from branchline.routing.overlay.letters import Propose
+from branchline.routing.overlay.letters import Propose, Refresh
 
-Message = Request | Propose | Asked | Tick | BadRequest
+Message = Request | Propose | Refresh | Asked | Tick | BadRequest
 
 
 def spoken_by(subscriber: str, message: Message) -> Request | Asked | BadRequest:
@@ -39,6 +39,8 @@ def spoken_by(subscriber: str, message: Message) -> Request | Asked | BadRequest
             return _refused(subscriber, EXPLAIN, message.subscriber, None, message.request)
         case Propose():
             return _refused(subscriber, TOPOLOGY, None, None, message.request)
+        case Refresh():
+            return _refused(subscriber, REFRESH, None, None, message.request)
         case Tick():
             return _refused(subscriber, TICK, None, None, None)
 
@@ -49,7 +51,7 @@ def _refused(
     reason = f"on its own control topic {subscriber!r} speaks for itself alone, and "
     if operation == EXPLAIN:
         reason += 'may ask about events with its own name as "subscriber", and "follow" false'
-    elif operation in (TOPOLOGY, TICK):
+    elif operation in (TOPOLOGY, TICK, REFRESH):
         reason += f"{operation!r} is not a subscriber's to ask for"
     else:
         reason += f"not for {named!r}"

@@ -21,6 +21,7 @@ from branchline.ops.machine import doctor, setup
 from branchline.ops.output import JSON_ASKED, exit_code, say, show_error
 from branchline.ops.publish import publish
 from branchline.ops.rebuild import rebuild
+from branchline.ops.refresh import refresh
 from branchline.ops.run import optimizer, router, up
 from branchline.ops.simulation.simulate import simulate
 from branchline.ops.status import status
@@ -102,6 +103,7 @@ for command in (
     dead_letters,
     status,
     topology,
+    refresh,
     acl,
     doctor,
     setup,

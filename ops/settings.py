@@ -95,7 +95,7 @@ MATCHING = Setting(
 DISSEMINATION = Setting(
     "--dissemination",
     "BRANCHLINE_DISSEMINATION",
-    "Who is told of which filter: simple, identity, covering; behind it what is made of that, as in "
+    "Who is told of which filter: simple, identity, covering, cbcb; behind it what is made of that, as in "
     "covering+merging. Default: the namespace's, at first simple.",
 )
 OPTIMISE = Setting(

@@ -141,6 +141,8 @@ class Status(StrEnum):
     REMOVED = "removed"
     """The subscriber's topic is removed: for long enough none of its subscriptions stood."""
     REFUSED = "refused"
+    REFRESHED = "refreshed"
+    """Neighbours have taken back what is wanted behind them no longer, or are waited for no longer."""
     EXPLAINED = "explained"
     """What becomes of an event was asked, and is told."""
 

@@ -35,7 +35,7 @@ from branchline.routing.overlay.broker import Broker
 from branchline.routing.overlay.dividing import Arrival, Routed
 from branchline.routing.overlay.explaining import Explain, Explained, explain
 from branchline.routing.overlay.facts import OWN, Fact
-from branchline.routing.overlay.letters import Letter, Propose
+from branchline.routing.overlay.letters import Letter, Propose, Refresh
 from branchline.routing.overlay.recording import Recorded, to_record
 from branchline.routing.overlay.speaking import Speaker
 from branchline.routing.overlay.topology import Topology, founded
@@ -52,7 +52,7 @@ if TYPE_CHECKING:  # compiled loops are imported when the first batch needs them
     from branchline.routing.overlay.scan import Scan
     from branchline.routing.overlay.sent import Sent
 
-Control: TypeAlias = Request | Propose | Letter | Explain
+Control: TypeAlias = Request | Propose | Refresh | Letter | Explain
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,6 +322,8 @@ class Shard:
                     self._ask(now_ms, index, message, outputs)
                 case Propose():
                     self._propose(now_ms, index, message, outputs)
+                case Refresh():
+                    self._refresh(now_ms, index, message, outputs)
                 case Letter():
                     wrong = self._read(now_ms, message)
                     if wrong is not None:
@@ -366,6 +368,14 @@ class Shard:
         wrong = broker.propose(now_ms, propose.topology, self._speaker.newest())
         status = Status.REFUSED if wrong else Status.ACCEPTED
         outputs.acks.append(Ack(index, status, None, None, broker.name, None, propose.request, wrong))
+
+    def _refresh(self, now_ms: int, index: int, asked: Refresh, outputs: Outputs) -> None:
+        broker = self._speaker.explains(asked.broker)
+        if isinstance(broker, Broker):
+            broker.refresh(now_ms, index, asked)
+        elif broker is not None:
+            named = (None, None, asked.broker, None, asked.request)
+            outputs.acks.append(Ack(index, Status.REFUSED, *named, broker))
 
     def _read(self, now_ms: int, letter: Letter) -> Rejection | None:
         broker = self.brokers.get(letter.to)

@@ -19,6 +19,7 @@ from branchline.kafka.record import Headers, Place, Record
 from branchline.routing.control import Identity, Number
 from branchline.routing.dissemination.adverts import AdvertAwaited, Gated, Lingering, Withdrawn
 from branchline.routing.dissemination.links import Answered, Confirmed, Heard, Owed, Sent
+from branchline.routing.dissemination.pulling import Concluded, Pull, Pulled, Replied, Reply
 from branchline.routing.dissemination.telling import Ask, Marks, Settled, Told
 from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.facts import Fact, Held, Kept, Lapsed, Limited, Released, Removed, Vacant
@@ -73,6 +74,14 @@ def fact_fields(fact: Fact) -> dict[str, Any]:
             return {**state, "to": fact.to, "number": fact.number, "marks": _marks_fields(fact.marks)}
         case Answered():
             return {**state, "to": fact.to, "number": fact.number}
+        case Pulled():
+            issued = {"issuer": fact.issuer, "number": fact.number, "timeout_ms": fact.timeout_ms}
+            asked = {"asker": fact.asker, "requests": list(fact.requests), "filters": fact.filters}
+            return state | issued | asked
+        case Replied():
+            return {**state, "issuer": fact.issuer, "sender": fact.sender, "given_up": fact.given_up}
+        case Concluded():
+            return {**state, "issuer": fact.issuer}
         case Kept():
             return {**state, "report": told_fields(fact.report)}
         case Lapsed():
@@ -126,6 +135,13 @@ def fact_from_fields(fields: Mapping[str, Any]) -> Fact:
             return Owed(fields["to"], fields["number"], _marks(fields["marks"]))
         case "answered":
             return Answered(fields["to"], fields["number"])
+        case "pulled":
+            issued = fields["issuer"], fields["number"], fields["timeout_ms"]
+            return Pulled(*issued, fields.get("asker"), tuple(fields["requests"]), fields["filters"])
+        case "replied":
+            return Replied(fields["issuer"], fields["sender"], fields["given_up"])
+        case "concluded":
+            return Concluded(fields["issuer"])
         case "kept":
             report = told_from_fields(fields["report"])
             assert isinstance(report, Report), "only reports are kept"
@@ -154,7 +170,8 @@ def fact_from_fields(fields: Mapping[str, Any]) -> Fact:
             return AdvertAwaited(awaited)
         case _:
             fact = told_from_fields(fields)
-            assert not isinstance(fact, Expire | Told | Settled | Ask), "what is only told is no fact"
+            only_told = Expire | Told | Settled | Ask | Pull | Reply
+            assert not isinstance(fact, only_told), "what is only told is no fact"
             return fact
 
 

@@ -25,7 +25,7 @@ from branchline.routing.overlay import topology
 from branchline.routing.overlay.denying import Denial
 from branchline.routing.overlay.explaining import Explained
 from branchline.routing.overlay.hops import Hop
-from branchline.routing.overlay.letters import Body, Letter, Propose
+from branchline.routing.overlay.letters import Body, Letter, Propose, Refresh
 from branchline.routing.overlay.topology import fault, founded
 from branchline.routing.prefix import header, possible, telling
 from branchline.routing.shard import EventBatch, Outputs, Shard, alone
@@ -167,6 +167,14 @@ def test_example_topologies_are_taken(example: str) -> None:
     assert isinstance(propose, Propose)
     assert json.loads(messages.encode_proposal(propose)) == json.loads(example)
     assert fault(propose.topology, founded(["main"])) is None
+
+
+@pytest.mark.parametrize("example", examples("refresh"))
+def test_example_refreshes_are_written_as_shown(example: str) -> None:
+    """Every example of a request to refresh is one, and is written again as it stands."""
+    refresh = messages.decode_control(example.encode())
+    assert isinstance(refresh, Refresh)
+    assert json.loads(messages.encode_refresh(refresh)) == json.loads(example)
 
 
 def test_example_questions_are_written_as_shown() -> None:

@@ -16,6 +16,7 @@ from branchline.ops.simulation.setting import Setting
 from branchline.ops.simulation.world import World
 from branchline.routing.checking import check
 from branchline.routing.control import Identity, Operation, Request
+from branchline.routing.dissemination.strategies import INFLATING, parts_of
 from branchline.routing.history import Verdict
 from branchline.routing.methods.naming import Methods
 from branchline.routing.overlay.topology import Topology, fault
@@ -97,6 +98,8 @@ class Script:
             weights |= {self._relink: 1, self._join: 1, self._leave: 1}
         if self._advertises:
             weights |= {self._advertise: 5, self._replace_advert: 2, self._unadvertise: 2, self._linger: 1}
+        if parts_of(self.world.setting.methods.dissemination)[0] == INFLATING:
+            weights |= {self._refresh: 3}
         if self._is_steady:
             del weights[self.world.optimizer.restart]
         if self._advertises:
@@ -237,6 +240,10 @@ class Script:
         runner = self._random.choice(self.world.runners)
         if runner.is_idle():
             runner.restore()
+
+    def _refresh(self) -> None:
+        give_up = self._random.random() < 0.3
+        self.world.refresh(self._random.choice(self._staying()), give_up=give_up)
 
     def _relink(self) -> None:
         names = self._staying()

@@ -37,7 +37,7 @@ from branchline.routing.history import (
 from branchline.routing.methods.naming import Methods
 from branchline.routing.methods.protocols import OnTree
 from branchline.routing.overlay.broker import Broker
-from branchline.routing.overlay.letters import Letter, Propose
+from branchline.routing.overlay.letters import Letter, Propose, Refresh
 from branchline.routing.overlay.recording import Recorded
 from branchline.routing.overlay.topology import Topology
 from branchline.routing.prefix.header import Header
@@ -199,6 +199,7 @@ class World:
 
     def ack(self, ack: Ack, handled_ms: int) -> None:
         """An answer of a home, to what it handled then."""
+        self.counts[f"acks_{ack.status}"] += 1
         if ack.subscriber is None or ack.id is None:
             self._answered(ack)
             return
@@ -207,7 +208,6 @@ class World:
             if self.advertisers is not None:
                 self.advertisers.hear(ack)
             return
-        self.counts[f"acks_{ack.status}"] += 1
         identity = Identity(ack.home, ack.subscriber, ack.id)
         self.note(Acked(identity, ack.status, ack.request))
         if ack.status in (Status.ACCEPTED, Status.RENEWED) and ack.request is not None:
@@ -303,6 +303,14 @@ class World:
             self._accepted = self._proposals.pop(0)
             if self._proposals:
                 self._ask_for(self._proposals[0])
+
+    def refresh(self, broker: str, *, give_up: bool = False) -> None:
+        """Ask a broker to find out what is still wanted behind its links, or to wait for it no longer."""
+        self.counts["refreshes"] += 1
+        asked = Refresh(broker, 1_000, f"f{self.counts['refreshes']}", give_up)
+        for runner in self.runners:
+            if runner.job.cluster == self.at[broker].job.cluster:
+                self._carry(("operator", runner.name), partial(_hand, runner, asked))
 
     def join(self, name: str, links: Mapping[str, int], cluster: str) -> None:
         """Start a job for a new broker, and put it into the topology."""

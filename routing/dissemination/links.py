@@ -19,6 +19,10 @@ the end of the same call is settled. The tree has an end in every direction, so 
 subscription is in force when all is settled that its home had told everybody by the end of the call
 (`marks`).
 
+*Inflating.* With this, a neighbour is told only what nothing that it was told before covers, and what is gone
+is not taken back: tables grow, until somebody asks (`pulling.py`) and a neighbour is *deflated*, that is told
+all differences. Only the everything that stands for somebody unknown is taken back at once.
+
 Invariants: what was told to a neighbour stands for all that is wanted on this side, but for what this very
 call has changed; facts alone change anything here. Cost: a change is one change of each summary; telling it
 is a comparison of two sets for each neighbour that it concerns.
@@ -30,9 +34,9 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import TypeAlias
 
-from branchline.routing.dissemination.summaries import IdentitySummary, Summary
+from branchline.routing.dissemination.summaries import Filed, IdentitySummary, Summary
 from branchline.routing.dissemination.telling import NOTHING, Exchange, Marks, Settled, Stream, Told, pieces
-from branchline.routing.filters import EVERYTHING, Filter, filter_order, overlaps
+from branchline.routing.filters import EVERYTHING, Filter, covers, filter_order, overlaps
 from branchline.routing.overlay.position import Position
 from branchline.routing.overlay.topology import Topology, tree_routes
 
@@ -101,17 +105,15 @@ class _Link:
         """When the last stream began that is to be told anew."""
         self.settled = 0
         self.told: tuple[set[Filter], set[Filter]] = (set(), set())
+        self.filed = Filed()
+        """What was told of what is wanted, for whoever looks for what covers something; if it is inflated."""
+        self.inflated = 0
+        """How many filters were told, stand for nothing, and have been counted."""
+        self.deflating = False
         self.changed = True
         """Whether there may be something to tell."""
         self.owed_from = 0
         self.owed: list[Owed] = []
-
-    def owes(self, number: int) -> bool:
-        """Whether the neighbour has yet to answer what it was told under this number.
-
-        A stream that was begun anew has numbers of its own: an answer to its table is one to all before.
-        """
-        return self.sent is None or self.settled < min(number, self.sent[1])
 
 
 @dataclass(slots=True)
@@ -124,6 +126,8 @@ class Links:
     """Is told what is wanted behind a neighbour no longer, and what from now on."""
     advertising: bool = False
     """Whether a neighbour is told only what overlaps what is advertised on its side."""
+    inflating: bool = False
+    """Whether what is gone is taken back only from whoever asks."""
     counts: Counter[str] = field(default_factory=Counter)
     _links: dict[str, _Link] = field(default_factory=dict)
     _own: dict[Filter, int] = field(default_factory=dict)
@@ -136,6 +140,10 @@ class Links:
     def has_told(self) -> bool:
         """Whether any neighbour was told anything."""
         return any(link.sent is not None for link in self._links.values())
+
+    def wanted(self, name: str) -> Set[Filter]:
+        """What is wanted behind a neighbour, as far as is known."""
+        return self._links[name].wanted
 
     # What is wanted
 
@@ -306,8 +314,10 @@ class Links:
 
     def _send(self, link: _Link, told: Told) -> None:
         if link.sent is None or told.stream != link.sent[0]:
-            link.told, link.settled = (set(), set()), 0
+            link.told, link.settled, link.filed = (set(), set()), 0, Filed()
         link.sent = told.stream, told.number
+        if self.inflating:
+            _refile(link.filed, told.wanted)
         for told_before, exchange in zip(link.told, (told.wanted, told.advertised), strict=True):
             told_before.update(exchange.added)
             told_before.difference_update(exchange.removed)
@@ -333,8 +343,15 @@ class Links:
             link.began_ms = link.sent[0].start_ms
             link.sent, link.changed = None, True
 
+    def deflate(self, name: str) -> None:
+        """Take back from the neighbour what it was told and what is gone."""
+        link = self._links.get(name)
+        if link is not None:
+            link.deflating = link.changed = True
+
     def _tell_whole(self, name: str, link: _Link, now_ms: int) -> Iterator[Sent]:
         assert self.position.topology is not None
+        link.deflating, link.inflated = False, 0
         stream = Stream(self.position.topology.order, max(now_ms, link.began_ms + 1))
         wanted = pieces(Exchange(_sorted(link.summary.told())))
         advertised = pieces(Exchange(_sorted(self._adverts(link))))
@@ -347,7 +364,7 @@ class Links:
             yield Sent(name, Told(stream, number, each, advert, True, number == len(letters)))
 
     def _tell_changes(self, name: str, link: _Link, stream: Stream) -> Iterator[Sent]:
-        wanted = _difference(link.told[0], link.summary.told())
+        wanted = self._growth(link) if self.inflating else _difference(link.told[0], link.summary.told())
         advertised = _difference(link.told[1], self._adverts(link))
         letters = [(each, NOTHING) for each in pieces(wanted)]
         letters += [(NOTHING, each) for each in pieces(advertised)]
@@ -355,6 +372,29 @@ class Links:
             if any(each) or any(advert):
                 assert link.sent is not None, "the stream has begun"
                 yield Sent(name, Told(stream, link.sent[1] + 1, each, advert))
+
+    def _growth(self, link: _Link) -> Exchange:
+        """What is to be told where tables only grow; all differences, if this one is to shrink."""
+        now = link.summary.told()
+        before, gone = link.inflated, len(link.told[0] - now)
+        if link.deflating:
+            link.deflating, link.inflated = False, 0
+            self.counts["told_inflated"] += max(0, gone - before)
+            self.counts["told_deflated"] += gone
+            return _difference(link.told[0], now)
+        lifted = EVERYTHING in link.told[0] and EVERYTHING not in now
+        link.inflated = gone - lifted
+        self.counts["told_inflated"] += max(0, link.inflated - before)
+        come = [each for each in now - link.told[0] if not self._is_covered(link, each, lifted=lifted)]
+        return Exchange(_sorted(come), (EVERYTHING,) if lifted else ())
+
+    def _is_covered(self, link: _Link, filter_: Filter, *, lifted: bool) -> bool:
+        """Whether something that was told covers the filter; everything does, unless that is lifted."""
+        for wider in link.filed.wider(filter_):
+            self.counts["covering_tests"] += 1
+            if (wider or not lifted) and covers(wider, filter_):
+                return True
+        return False
 
     # Settling
 
@@ -368,7 +408,12 @@ class Links:
 
     def missing(self, marks: Marks) -> list[str]:
         """The neighbours whose answers to these are missing."""
-        return [name for name, number in marks if name in self._links and self._links[name].owes(number)]
+        return [name for name, number in marks if name in self._links and self._misses(name, number)]
+
+    def _misses(self, name: str, number: int) -> bool:
+        """Whether the neighbour has yet to answer; a stream that began anew has all that was told before."""
+        link = self._links[name]
+        return link.settled < (number if link.sent is None else min(number, link.sent[1]))
 
     def owing(self) -> list[Owed]:
         """The answers that are owed by what was told in this call."""
@@ -430,6 +475,13 @@ def _table(
     """A table as if it had been told at once, under this number."""
     tables = Exchange(_sorted(wanted)), Exchange(_sorted(advertised))
     return Told(stream, number, *tables, whole=True, complete=complete)
+
+
+def _refile(filed: Filed, exchange: Exchange) -> None:
+    for each in exchange.added:
+        filed.add(each)
+    for each in exchange.removed:
+        filed.remove(each)
 
 
 def _exchange(summary: Summary, before: Iterable[Filter], after: Iterable[Filter]) -> None:

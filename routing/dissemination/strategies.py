@@ -1,7 +1,8 @@
 """Strategies: who is told of which filter, as a configuration names it.
 
 `simple` alone floods: every broker hears of every subscription. Everything else goes along the spanning tree,
-as a summary: `identity` tells identical filters once, `covering` only those that no other one covers. Behind
+as a summary: `identity` tells identical filters once, `covering` only those that no other one covers; so does
+`cbcb`, by which nothing is taken back until somebody asks (`pulling.py`). Behind
 the strategy may stand, joined by +, what is made of that: `merging`, `imperfect` with a bound in per cent,
 `pre-prune` with a share of predicates in per cent; and `advertised`, by which filters go only where something
 is advertised that they overlap, and events that are not advertised are refused, with the seconds for which an
@@ -35,8 +36,10 @@ STRATEGIES: Mapping[str, Callable[[], Summary]] = {
     "simple": IdentitySummary,
     "identity": IdentitySummary,
     "covering": CoveringSummary,
+    "cbcb": CoveringSummary,
 }
 
+INFLATING = "cbcb"
 PRUNED = "pre-prune"
 
 MERGINGS: Mapping[str, tuple[str, str]] = {
@@ -83,6 +86,7 @@ def make_dissemination(text: str) -> Dissemination | OnTree:
     return OnTree(
         partial(_summary, first.name, mergings),
         ADVERTISED in adverts,
+        first.name == INFLATING,
         COUNTED in adverts,
         LINGER_MS if linger_s is None else linger_s * 1_000,
     )

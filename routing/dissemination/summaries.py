@@ -71,7 +71,7 @@ class CoveringSummary:
 
     def __init__(self) -> None:
         self._reasons: dict[Filter, int] = {}
-        self._told = _Filed()
+        self._told = Filed()
         self._hider: dict[Filter, Filter] = {}
         """For each filter that is hidden, one that is told and covers it."""
         self._hides: dict[Filter, set[Filter]] = {}
@@ -106,11 +106,11 @@ class CoveringSummary:
         pending = [filter_]
         while pending:
             placed = pending.pop()
-            hider = next((each for each in self._told.wider(placed) if _hides(each, placed)), None)
+            hider = next((each for each in self._told.wider(placed) if self._hides_it(each, placed)), None)
             if hider is not None:
                 self._hide(placed, hider)
                 continue
-            beneath = [each for each in self._told.narrower(placed) if _hides(placed, each)]
+            beneath = [each for each in self._told.narrower(placed) if self._hides_it(placed, each)]
             self._told.add(placed)
             for each in beneath:
                 self._told.remove(each)
@@ -118,6 +118,10 @@ class CoveringSummary:
                 for hidden in self._hides.pop(each, ()):
                     del self._hider[hidden]
                     pending.append(hidden)
+
+    def _hides_it(self, one: Filter, other: Filter) -> bool:
+        self.counts["covering_tests"] += 1
+        return _hides(one, other)
 
     def _hide(self, filter_: Filter, hider: Filter) -> None:
         self.counts["told_covered"] += 1
@@ -170,7 +174,7 @@ def _hides(one: Filter, other: Filter) -> bool:
     return not covers(other, one) or filter_order(one) < filter_order(other)
 
 
-class _Filed:
+class Filed:
     """Filters, by what others can only cover or be covered by if they share it."""
 
     def __init__(self) -> None:

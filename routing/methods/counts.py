@@ -46,6 +46,13 @@ COUNTS: Mapping[str, tuple[str, str]] = {
     "predicates_pruned": ("prune", "predicates of other homes' filters that are left out, at each match"),
     "events_unadvertised": ("advertised", "events that entered and that no advertisement holds for"),
     "told_unadvertised": ("advertised", "filters that a neighbour was not told, since none overlaps them"),
+    "covering_tests": (
+        "tell-covering",
+        "filters that were compared, to tell neighbours only what none covers",
+    ),
+    "told_inflated": ("cbcb", "filters that neighbours were told, and that stay though they are gone"),
+    "told_deflated": ("cbcb", "filters that were taken back from neighbours that had asked"),
+    "requests_answered": ("cbcb", "requests what is wanted that were replied to"),
     "predicates_replaced": ("replace", "predicates that a wider one stands for, at each match"),
 }
 """Names, each with the method that counts it and what it counts."""

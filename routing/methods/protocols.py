@@ -150,6 +150,8 @@ class OnTree:
     advertising: bool = False
     """Whether neighbours are told only what overlaps what is advertised on their side, and publishers must
     advertise what they send."""
+    inflating: bool = False
+    """Whether what is gone is taken back only from whoever asks."""
     counting: bool = False
     """Whether publishers may advertise, and what enters without that is only counted."""
     linger_ms: int = LINGER_MS

@@ -28,6 +28,7 @@ from branchline.routing.control import (
     Identity,
     Number,
     Request,
+    Status,
     Subscribed,
 )
 from branchline.routing.dissemination.adverts import (
@@ -43,6 +44,8 @@ from branchline.routing.dissemination.adverts import (
 )
 from branchline.routing.dissemination.links import Answered, Confirmed, Heard, LinkFact, Links, Owed, Sent
 from branchline.routing.dissemination.marking import MarkedPending
+from branchline.routing.dissemination.pulling import Concluded, Pull, Pulled, PullFact, Replied, Reply
+from branchline.routing.dissemination.refreshing import NOT_INFLATED, Refresher, Step
 from branchline.routing.dissemination.telling import Ask, Settled, Told
 from branchline.routing.event import Event
 from branchline.routing.limits import ENDED_REMEMBERED_MS, SUBSCRIPTIONS_PER_SUBSCRIBER
@@ -53,7 +56,7 @@ from branchline.routing.overlay.dividing import Arrival, Divider, Routed
 from branchline.routing.overlay.ending import end_all_of
 from branchline.routing.overlay.facts import Fact, Held, Kept, Lapsed, Limited, Released, Removed, Vacant
 from branchline.routing.overlay.home import Answer, Home
-from branchline.routing.overlay.letters import Body, Complete, Expire, Letter, Report
+from branchline.routing.overlay.letters import Body, Complete, Expire, Letter, Refresh, Report
 from branchline.routing.overlay.pending import Awaited, Pending
 from branchline.routing.overlay.position import Position
 from branchline.routing.overlay.publishing import Advertising, Publishers
@@ -102,10 +105,18 @@ class Broker:
         """Where filters go along a tree."""
         if isinstance(dissemination, OnTree):
             self.links = Links(
-                self.position, dissemination.summary, self.divider.exchange_at, dissemination.advertising
+                self.position,
+                dissemination.summary,
+                self.divider.exchange_at,
+                dissemination.advertising,
+                dissemination.inflating,
             )
             self.home.pending = MarkedPending(self.position, self.links)
         self.adverts, self.publishers = self._with_publishers(dissemination)
+        self.refresher: Refresher | None = None
+        """Where what is gone is taken back only from whoever asks."""
+        if self.links is not None and self.links.inflating:
+            self.refresher = Refresher(self.position, self.links)
         self._handles_control = False
         self.learned: Learned | None = None
         self._kept: list[Report] = []
@@ -156,6 +167,8 @@ class Broker:
                 self.position.take(fact)
                 if self.links is not None:
                     self.links.rebase(before)
+                if self.refresher is not None:
+                    self.refresher.pulls.forget()
                 self._kept = []
                 self._in_force(self.home.pending.reconsider())
                 self.adverts.pending.reconsider()
@@ -185,6 +198,8 @@ class Broker:
                 return self.adverts.obey(fact) is not None
             case AdvertAwaited():
                 return self._await_advert(fact, index)
+            case Pulled() | Replied() | Concluded():
+                return self._obey_pull(fact)
             case Released():
                 self.held = [arrival for arrival in self.held if self.divider.is_early(arrival)]
         return True
@@ -225,6 +240,8 @@ class Broker:
         if self.links is not None:
             yield from self.links.facts()
         yield from self.adverts.facts()
+        if self.refresher is not None:
+            yield from self.refresher.pulls.facts()
 
     def _waiting(self) -> Iterator[Fact]:
         yield from self.home.vacancies.facts()
@@ -290,6 +307,11 @@ class Broker:
         for awaited in self.adverts.obey(fact) or ():
             self._said.acks += self.publishers.in_force(awaited, index)
         return True
+
+    def _obey_pull(self, fact: PullFact) -> bool:
+        if self.refresher is not None:
+            self.refresher.pulls.obey(fact)
+        return self.refresher is not None
 
     def _in_force(self, completed: Iterable[Awaited], index: int | None = None) -> None:
         for awaited in completed:
@@ -368,6 +390,9 @@ class Broker:
         match body:
             case Told() | Settled() | Ask():
                 self._read_link(sender, body)
+            case Pull() | Reply():
+                if self.refresher is not None:
+                    self._take_steps(self.refresher.read(sender, body))
             case Subscribed() | Ended() | Report() | Complete() if self.links is not None:
                 pass
             case Ended() if self._is_old_news(now_ms, body):
@@ -419,6 +444,7 @@ class Broker:
 
     def _finish_links(self, now_ms: int, links: Links, *, leads: bool) -> None:
         """Tell neighbours what has changed; then answer them, so that they hear it before the answer."""
+        replying = [] if self.refresher is None else self.refresher.replying()
         for sent in links.tell(now_ms):
             self._do(sent)
             self._said.letters.append(Letter(sent.to, self.name, sent.told))
@@ -434,6 +460,9 @@ class Broker:
         for to, settled in list(links.answers()):
             self._do(Answered(to, settled.number))
             self._said.letters.append(Letter(to, self.name, settled))
+        if self.refresher is not None:
+            for pulled in replying:
+                self._take_steps(self.refresher.reply(pulled))
         self._asked_at, self._advertised_at = {}, {}
         if leads:
             self._said.counts += links.counts
@@ -456,6 +485,24 @@ class Broker:
                 if body.topology < topology.order:
                     self._said.letters.append(Letter(sender, self.name, topology))
                 links.tell_anew(sender)
+
+    def refresh(self, now_ms: int, index: int, asked: Refresh) -> None:
+        """An operator asks what is still wanted behind the links; or to wait for it no longer."""
+        if self.refresher is None:
+            named = (None, None, self.name, None, asked.request)
+            self._said.acks.append(Ack(index, Status.REFUSED, *named, NOT_INFLATED))
+        else:
+            self._take_steps(self.refresher.refresh(now_ms, index, asked))
+
+    def _take_steps(self, steps: Iterable[Step]) -> None:
+        for step in steps:
+            match step:
+                case Letter():
+                    self._said.letters.append(step)
+                case Ack():
+                    self._said.acks.append(step)
+                case _:
+                    self._do(step)
 
     def remove(self, subscriber: str) -> None:
         """The subscriber's topic is not its home's concern any more."""
@@ -515,6 +562,7 @@ class Broker:
 
     def _take(self, now_ms: int, topology: Topology, teller: str | None) -> None:
         before, kept = self.position.neighbours, self._kept
+        unanswered = None if self.refresher is None else self.refresher.pulls.unanswered()
         self._do(topology)
         self._linger(now_ms)
         now = self.position.neighbours
@@ -529,6 +577,8 @@ class Broker:
         self._tell_pending_again()
         for report in kept:
             self._send_on(report)
+        if self.refresher is not None:
+            self._take_steps(self.refresher.issue_again(now_ms, unanswered))
 
     def _end_if_leaving(self, now_ms: int) -> None:
         member = self.position.member

@@ -7,13 +7,15 @@ everything. *Expire* is what a home tells itself, so that all its shards end a l
 *learned* (`optimise/learned.py`), so that all shards go by the same.
 
 Where filters go along a tree, neighbours tell each other summaries in place of changes, and answer
-(`dissemination/telling.py`).
+(`dissemination/telling.py`); where tables only grow, they also ask each other what is still wanted
+(`dissemination/pulling.py`).
 """
 
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from branchline.routing.control import Ended, Identity, Number, Subscribed
+from branchline.routing.dissemination.pulling import Pull, Reply
 from branchline.routing.dissemination.telling import Ask, Settled, Told
 from branchline.routing.optimise.learned import Learned
 from branchline.routing.overlay.topology import Topology
@@ -52,7 +54,21 @@ class Propose:
     request: str | None = None
 
 
-Body: TypeAlias = Subscribed | Ended | Report | Topology | Complete | Expire | Learned | Told | Settled | Ask
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """An operator asks a broker to find out what is still wanted behind its links."""
+
+    broker: str
+    timeout_ms: int
+    """How long the operator is going to wait."""
+    request: str | None = None
+    give_up: bool = False
+    """Rather than to begin, the broker is to wait no longer, whoever has issued what it waits for."""
+
+
+Body: TypeAlias = (
+    Subscribed | Ended | Report | Topology | Complete | Expire | Learned | Told | Settled | Ask | Pull | Reply
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ class Speaker:
         return max(known)[2] if known else None
 
     def explains(self, broker: str) -> Broker | Rejection | None:
-        """Likewise for whoever asks about an event at a broker."""
+        """Likewise for whoever asks a broker about an event, or to refresh its table."""
         if broker in self._brokers:
             return self._brokers[broker]
         topology = self.newest()

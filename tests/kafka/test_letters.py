@@ -28,7 +28,7 @@ from branchline.kafka.letters import (
 from branchline.kafka.messages import LETTER_MAX_BYTES, REQUEST_ID_MAX_CHARS, decode_change
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Ended, Forgotten, Identity, Number, Subscribed
-from branchline.routing.dissemination import telling
+from branchline.routing.dissemination import pulling, telling
 from branchline.routing.dissemination.adverts import Advertised, Unremembered
 from branchline.routing.dissemination.telling import Exchange, Stream
 from branchline.routing.filters import conjoin
@@ -82,6 +82,8 @@ bodies: st.SearchStrategy[Body] = st.one_of(
     st.builds(telling.Told, streams, counts, exchanges, exchanges, st.booleans(), st.booleans()),
     st.builds(telling.Settled, streams, counts),
     st.builds(telling.Ask, st.tuples(counts, st.integers(0, 2**63))),
+    st.builds(pulling.Pull, st.tuples(counts, st.integers(0, 2**63)), our.legal_names, counts, counts),
+    st.builds(pulling.Reply, st.tuples(counts, st.integers(0, 2**63)), our.legal_names, counts),
     our.changes(identities, forgetting=False),  # type: ignore[arg-type]
     reports(),
     topologies,
@@ -111,6 +113,8 @@ EVERY_BODY: list[Body] = [
     telling.Told(Stream((3, 2**63 + 1), 17), 4, Exchange(tuple(filters_in(sql("x > 1", "y = 'k'"))))),
     telling.Settled(Stream((3, 2**63 + 1), 17), 4),
     telling.Ask((3, 2**63 + 1)),
+    pulling.Pull((3, 2**63 + 1), "dublin", 17, 5_000),
+    pulling.Reply((3, 2**63 + 1), "dublin", 17),
 ]
 
 

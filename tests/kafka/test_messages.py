@@ -24,6 +24,7 @@ from branchline.kafka.messages import (
     encode_ack,
     encode_change,
     encode_proposal,
+    encode_refresh,
     encode_request,
     encode_tick,
 )
@@ -42,7 +43,7 @@ from branchline.routing.control import (
     Subscribed,
 )
 from branchline.routing.limits import CONTROL_MAX_BYTES, FILTER_MAX_BYTES, REQUESTS_REMEMBERED
-from branchline.routing.overlay.letters import Propose
+from branchline.routing.overlay.letters import Propose, Refresh
 from branchline.routing.overlay.topology import founded
 from branchline.routing.shard import EventBatch, Shard, alone
 
@@ -350,7 +351,36 @@ def test_a_filter_of_full_size_fits_a_message(filler: str) -> None:
     assert decode_request(encode_request(request)) == request
 
 
-# Topologies and ticks on control
+# Topologies, refreshes and ticks on control
+
+
+@pytest.mark.parametrize(
+    "refresh", [Refresh("dublin", 30_000, "r1"), Refresh("dublin", 0, give_up=True), Refresh("b", 1)]
+)
+def test_a_request_to_refresh_reads_back(refresh: Refresh) -> None:
+    """With and without an id; and is no subscriber's."""
+    assert decode_control(encode_refresh(refresh)) == refresh
+    assert isinstance(decode_request(encode_refresh(refresh)), BadRequest)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"broker": None},
+        {"broker": "Dublin"},
+        {"timeout_ms": -1},
+        {"timeout_ms": "5"},
+        {"give_up": 1},
+        {"request": "x" * (REQUEST_ID_MAX_CHARS + 1)},
+        {"subscriber": "alice"},
+    ],
+)
+def test_a_request_to_refresh_of_another_form_is_invalid(fields: dict[str, Any]) -> None:
+    """As strict as any other."""
+    whole = json.loads(encode_refresh(Refresh("dublin", 30_000, "r1"))) | fields
+    bad = decode_control(json.dumps(whole).encode())
+    assert isinstance(bad, BadRequest)
+    assert bad.rejection.code is Code.CONTROL_INVALID
 
 
 PROPOSAL = Propose(founded(["dublin", "virginia"]).joined("oregon", {"dublin": 2}), "r1")

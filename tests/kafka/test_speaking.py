@@ -16,12 +16,12 @@ from branchline.kafka.dispatch import Dispatch, Step, dispatch, one_by_one
 from branchline.kafka.errors import ConfigError
 from branchline.kafka.explaining import Asked, encode_asked
 from branchline.kafka.intake import read_batch
-from branchline.kafka.messages import encode_proposal, encode_request, encode_tick
+from branchline.kafka.messages import encode_proposal, encode_refresh, encode_request, encode_tick
 from branchline.kafka.record import Place, Record
 from branchline.kafka.topics import Topics
 from branchline.routing.codes import Code
 from branchline.routing.control import Identity, Operation, Request, Subscribed
-from branchline.routing.overlay.letters import Propose
+from branchline.routing.overlay.letters import Propose, Refresh
 from branchline.routing.overlay.topology import founded
 from branchline.routing.shard import Shard, alone
 
@@ -55,6 +55,7 @@ messages = st.one_of(
     questions.map(encode_asked),
     st.just(encode_proposal(Propose(founded([HOME, "virginia"]), "t"))),
     st.just(encode_tick()),
+    st.just(encode_refresh(Refresh(HOME, 1_000, "f"))),
     st.sampled_from([None, b"", b"{", b'{"version":1,"op":"subscribe","subscriber":"bob"}']),
 )
 

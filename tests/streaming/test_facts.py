@@ -20,6 +20,7 @@ from branchline.routing.dissemination.adverts import (
     Withdrawn,
 )
 from branchline.routing.dissemination.links import Answered, Confirmed, Heard, Owed, Sent
+from branchline.routing.dissemination.pulling import Concluded, Pulled, Replied
 from branchline.routing.dissemination.telling import Exchange, Settled, Stream, Told
 from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.facts import Fact, Held, Kept, Lapsed, Limited, Released, Removed, Vacant
@@ -98,6 +99,17 @@ facts: dict[str, st.SearchStrategy[Fact]] = {
     "confirmed": st.builds(Confirmed, our.legal_names, st.builds(Settled, streams, st.integers(0, 99))),
     "owed": st.builds(Owed, our.legal_names, st.integers(0, 99), marks),
     "answered": st.builds(Answered, our.legal_names, st.integers(0, 99)),
+    "pulled": st.builds(
+        Pulled,
+        our.legal_names,
+        st.integers(0, 2**50),
+        st.integers(0, 2**50),
+        st.none() | our.legal_names,
+        request_ids,
+        st.integers(0, 99),
+    ),
+    "replied": st.builds(Replied, our.legal_names, our.legal_names, st.booleans()),
+    "concluded": our.legal_names.map(Concluded),
     "report": reports,
     "kept": reports.map(Kept),
     "complete": st.just(Complete()),

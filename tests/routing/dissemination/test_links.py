@@ -232,6 +232,25 @@ def test_a_change_of_links_forgets_only_what_it_touches() -> None:
     assert side.wanted("c") == {FILTERS[3]}, "who is new has told nobody anything"
 
 
+def test_whoever_waits_is_answered_though_a_stream_begins_anew() -> None:
+    """What was told before is in the new one, whose numbers begin with one again."""
+    side = Side("b", "covering")
+    side.take(founded(["a", "b"], [link("a", "b")]))
+    for filter_ in FILTERS[:4]:
+        side.links.own([], [filter_])
+        for sent in side.links.tell(1):
+            side.do(sent)
+    marks = side.links.marks()
+    assert marks[0][1] > 1
+    side.links.tell_anew("a")
+    assert side.links.missing(marks) == ["a"]
+    (again,) = side.links.tell(2)
+    side.do(again)
+    assert side.links.missing(marks) == ["a"]
+    side.do(Confirmed("a", Settled(again.told.stream, 1)))
+    assert side.links.missing(marks) == []
+
+
 def test_letters_of_another_time_are_let_lie() -> None:
     """Of another topology, an earlier stream, or a second time; one that leaves a gap makes one ask."""
     line = founded(["a", "b"], [link("a", "b")])

@@ -12,21 +12,29 @@ from branchline.routing.methods.simple import Simple
 
 @pytest.mark.parametrize(
     "text",
-    ["simple", "identity", "covering", "simple+advertised", "covering+merging+imperfect(5)+advertised"],
+    [
+        "simple",
+        "identity",
+        "covering",
+        "cbcb",
+        "simple+advertised",
+        "covering+merging+imperfect(5)+advertised",
+    ],
 )
 def test_a_strategy_is_made(text: str) -> None:
     """Only simple dissemination by itself floods; whatever is made of it goes along the tree."""
     assert strategy_fault(text) is None
     made = make_dissemination(text)
     assert isinstance(made, Simple) == (text == "simple")
+    assert not isinstance(made, OnTree) or made.inflating == (text == "cbcb")
     assert (isinstance(made, OnTree) and made.advertising == ("advertised" in text)) or text == "simple"
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("flood", "dissemination = 'flood' is not known; known are simple, identity, covering"),
-        ("merging", "dissemination = 'merging' is not known; known are simple, identity, covering"),
+        ("flood", "dissemination = 'flood' is not known; known are simple, identity, covering, cbcb"),
+        ("merging", "dissemination = 'merging' is not known; known are simple, identity, covering, cbcb"),
         ("covering(2)", "dissemination = 'covering(2)': covering takes no number"),
         ("identity+merging+merging", "dissemination = 'identity+merging+merging' names something twice"),
         (
@@ -72,7 +80,7 @@ def test_keys_of_all_go_with_simple_dissemination_only() -> None:
         assert misfit(Methods("partial-reuse(60)", "table", text)) is None
 
 
-@pytest.mark.parametrize("text", ["identity", "covering+merging", "covering+imperfect(5)+advertised"])
+@pytest.mark.parametrize("text", ["identity", "covering+merging", "cbcb", "covering+imperfect(5)+advertised"])
 def test_a_strategy_stands_in_the_word_for_all_methods(text: str) -> None:
     """With a mark before each of its parts, since optimisations of tables have the same names."""
     methods = Methods("rematch", "access", text, optimise=("covering",))
