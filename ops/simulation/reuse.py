@@ -23,7 +23,6 @@ What is delivered must be what the ranges say, to nobody else: that is the verdi
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from branchline.ops.simulation.config import Section
 from branchline.ops.simulation.kind import Beat, Case, Column, Kind, Result, Row
@@ -115,7 +114,7 @@ def run(spec: Spec, case: Case, beat: Beat) -> Result:
     density = float(case.swept[DENSITY.name])
     count = spec.events[spec.densities.index(density)]
     beat("brokers hear of the subscriptions")
-    world = _world(spec.shape, spec.subscriptions, spec.attributes, density, count, case.seed)
+    world = World(spec.shape, spec.subscriptions, spec.attributes, density, count, case.seed)
     owed = [world.owed(event) for event in range(count)]
     matching = sum(map(len, owed)) / count
     rows: list[Row] = []
@@ -134,10 +133,6 @@ def run(spec: Spec, case: Case, beat: Beat) -> Result:
     for each in spec.matchings:
         _compare([row for row in rows if row["matching"] == each])
     return Result(rows, failures)
-
-
-_world = lru_cache(maxsize=1)(World)
-"""Drawn once, if a case is asked for again."""
 
 
 def _compare(rows: Sequence[Row]) -> None:

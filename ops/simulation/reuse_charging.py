@@ -49,7 +49,7 @@ class ChargedKit:
         """By link: of all that matches behind it, and of whether anything does."""
         for (name, before), events in visits.items():
             self.hop[name, before] = self._costs(self._whole, _Prices.hops, name, before, events)
-        for name in {name for name, _ in visits}:
+        for name in sorted({name for name, _ in visits}):
             events = sorted(each for place, some in visits.items() if place[0] == name for each in some)
             self.own[name] = self._costs(None, _Prices.every, frozenset({name}), events)
             for hop in world.topology.neighbours(name):
