@@ -13,7 +13,7 @@ from branchline.kafka.messages import encode_request, number_from
 from branchline.kafka.reading import follow, open_topic
 from branchline.kafka.record import Record
 from branchline.kafka.topics import Topics
-from branchline.routing.control import Number, Request, Status
+from branchline.routing.control import ADVERTISING, Number, Request, Status
 
 NO_ROUTER = (
     "is the router running? Start it with `branchline up` or `branchline router`; see `branchline status`"
@@ -92,9 +92,10 @@ def ask(
                 break
             if time.monotonic() > deadline:
                 first = next(iter(waiting.values()))
+                asker = "publisher" if first.operation in ADVERTISING else "subscriber"
                 raise WaitExpired(
                     f"{len(waiting)} of {len(named)} requests not {wait} after {timeout_s:g} s, "
-                    f"the first for subscriber {first.subscriber!r}, id {first.id or 'all'!r}",
+                    f"the first for {asker} {first.subscriber!r}, id {first.id or 'all'!r}",
                     hint=f"the requests are written and will be handled; {NO_ROUTER}",
                 )
         return [answers[request.request] for request in named]
@@ -125,7 +126,7 @@ def decode_answer(record: Record) -> Answer | None:
         code, reason, note = (text(fields[name]) if name in fields else None for name in _SAID)
         return Answer(
             Status(text(fields["status"])),
-            text(fields.get("subscriber", "")),
+            text(fields.get("subscriber", fields.get("publisher", ""))),
             text(fields.get("id", "")),
             text(fields.get("request", "")),
             number_from(number) if number else None,

@@ -3,6 +3,9 @@
     with Publisher("localhost:9092") as publisher:
         publisher.publish({"type": "flight", "price": 420}, key="BCN")
 
+    with Publisher("localhost:9092", name="feed") as feed:  # where publishers advertise
+        feed.advertise("type = 'flight'")
+
     with Subscriber("localhost:9092", "alice") as alice:
         alice.subscribe("type = 'flight' AND price < 500")
         for event in alice.events():
@@ -24,7 +27,7 @@ from branchline.kafka import headers as bl
 from branchline.kafka.admin import list_topics
 from branchline.kafka.asking import Answer, ask
 from branchline.kafka.cluster import Cluster
-from branchline.kafka.errors import PublishFailed, TopicMissing
+from branchline.kafka.errors import ConfigError, PublishFailed, TopicMissing
 from branchline.kafka.messages import DEFAULT_ID
 from branchline.kafka.reading import follow, open_topic
 from branchline.kafka.record import Headers, Record
@@ -44,10 +47,19 @@ class Publisher:
     """Publishes events at one broker. Use it as a context manager: leaving it waits for Kafka."""
 
     def __init__(
-        self, cluster: Cluster | str, *, namespace: str = "branchline", broker: str = "main"
+        self,
+        cluster: Cluster | str,
+        *,
+        namespace: str = "branchline",
+        broker: str = "main",
+        name: str | None = None,
+        own_control: bool = False,
     ) -> None:
+        """With a `name`, it may advertise under it; with `own_control`, on its own control topic."""
         self._cluster = Cluster(cluster) if isinstance(cluster, str) else cluster
-        self._topic = Topics(namespace).entry(check_name("broker", broker))
+        self._topics, self._broker, self._own = Topics(namespace), check_name("broker", broker), own_control
+        self._topic = self._topics.entry(self._broker)
+        self.name = None if name is None else check_name("publisher", name)
         self._failures: list[str] = []
         self.published = 0
         # Asked now: a producer would only find out by a time-out.
@@ -85,6 +97,41 @@ class Publisher:
                 ) from None
         self.published += 1
         self._producer.poll(0)
+
+    def advertise(
+        self,
+        filter: str,
+        *,
+        id: str = DEFAULT_ID,
+        spelling: str = "sql",
+        wait: Status | None = Status.IN_FORCE,
+        timeout_s: float = 30.0,
+    ) -> Answer | None:
+        """Say what will be published, or replace the advertisement of that id; raises RequestRefused.
+
+        Once it is in force, what it holds for is let in, where that is asked for, and everybody who wants it
+        is known.
+        """
+        named = self._name(), check_name("id", id), self._broker
+        request = Request(Operation.ADVERTISE, *named, spelling, filter)
+        return self._ask(request, wait, timeout_s)
+
+    def unadvertise(
+        self, id: str = DEFAULT_ID, *, wait: bool = True, timeout_s: float = 30.0
+    ) -> Answer | None:
+        """End the advertisement of that id; what was published before must have been read by then."""
+        request = Request(Operation.UNADVERTISE, self._name(), check_name("id", id), self._broker)
+        return self._ask(request, Status.ENDED if wait else None, timeout_s)
+
+    def _name(self) -> str:
+        if self.name is None:
+            raise ConfigError(
+                "a publisher that advertises needs a name", hint='Publisher(cluster, name="shop")'
+            )
+        return self.name
+
+    def _ask(self, request: Request, wait: Status | None, timeout_s: float) -> Answer | None:
+        return _asked(self._cluster, self._topics, request, wait, timeout_s, own=self._own)
 
     def flush(self) -> None:
         """Wait until Kafka has taken everything; raises PublishFailed if it did not."""
@@ -216,10 +263,7 @@ class Subscriber:
             consumer.close()
 
     def _ask(self, request: Request, wait: Status | None, timeout_s: float) -> Answer | None:
-        answers = ask(self._cluster, self._topics, [request], wait, timeout_s, own=self._own)
-        for answer in answers:
-            answer.raise_if_refused()
-        return answers[0] if answers else None
+        return _asked(self._cluster, self._topics, request, wait, timeout_s, own=self._own)
 
     def __enter__(self) -> Self:
         return self
@@ -228,6 +272,15 @@ class Subscriber:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Nothing is held open between calls; the subscription stands until it is ended."""
+
+
+def _asked(
+    cluster: Cluster, topics: Topics, request: Request, wait: Status | None, timeout_s: float, *, own: bool
+) -> Answer | None:
+    answers = ask(cluster, topics, [request], wait, timeout_s, own=own)
+    for answer in answers:
+        answer.raise_if_refused()
+    return answers[0] if answers else None
 
 
 def _delivered(record: Record) -> Delivered:

@@ -176,8 +176,8 @@ def _dead_events(topics: Topics, arrivals: _Arrivals, intake: Intake, outputs: O
         yield _dead_event(topics, arrival, rejection, _owed(arrival, scope))
     for refused in outputs.refused:
         arrival = arrivals[refused.event]
-        # What is none when it comes in is owed as it came, not to those who are there by now.
-        scope = None if refused.unread else refused.scope
+        # What did not get in is owed as it came, not to those who are there by now.
+        scope = None if refused.unread or refused.outside else refused.scope
         yield _dead_event(topics, arrival, refused.rejection, _owed(arrival, scope))
     for undecided in outputs.undecided:
         arrival = arrivals[undecided.event]
@@ -228,6 +228,7 @@ def _answers(
             broker,
             request=request.request,
             rejection=request.rejection,
+            advert=request.advert,
         )
         # By the topic that was written to: of whom the message speaks is nothing to go by.
         yield _answer(topics, topics.acks_for(record.place.topic), record.place, refused, now_ms)
@@ -253,7 +254,7 @@ def count(intake: Intake, outputs: Outputs, leads: bool) -> dict[str, int]:
     alone = (each for index, each in intake.arrivals.made.items() if index not in intake.arrivals.came.place)
     passed = sum(arrival.header is not None and arrival.header.hops > 0 for arrival in alone)
     passed += sum(int((sent.headers.hops > 0).sum()) for sent in intake.sent)
-    unread = sum(refused.unread for refused in outputs.refused)
+    unread = sum(refused.unread or refused.outside for refused in outputs.refused)
     counts = outputs.counts
     return {
         "accepted": len(intake.arrivals) - passed - unread,

@@ -2,7 +2,8 @@
 
 A letter is a record on `link.<broker>` of the broker that it is for; who sent it stands in it as `from`, and
 `state` says what it tells. On `filters`, subscriptions stand under their identities and the newest topology
-under the key `topology`. The router keeps its facts in the same forms. Reading is strict, as for requests.
+under the key `topology`; advertisements have keys of their own. The router keeps its facts in the same forms.
+Reading is strict, as for requests.
 """
 
 from base64 import b64decode, b64encode
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+from branchline.kafka.advertisements import ADVERT_FIELDS, advert_fields, advert_from_fields, advert_key
 from branchline.kafka.exchanges import EXCHANGE_FIELDS, exchange_fields, exchange_from_fields
 from branchline.kafka.fields import (
     FORMAT_VERSION,
@@ -39,11 +41,13 @@ from branchline.kafka.topologies import TOPOLOGY_FIELDS, topology_fields, topolo
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Change, Forgotten, Identity
 from branchline.routing.dissemination import pulling, telling
+from branchline.routing.dissemination.adverts import AdvertChange, Advertised, Unadvertised, Unremembered
 from branchline.routing.optimise.learned import Learned, readable
 from branchline.routing.overlay.letters import Body, Complete, Expire, Letter, Report
+from branchline.routing.overlay.recording import Recorded
 from branchline.routing.overlay.topology import Topology
 
-Told: TypeAlias = Change | Body
+Told: TypeAlias = Change | AdvertChange | Body
 """All that is told or recorded."""
 
 REPORT_PIECE = 1_000
@@ -60,6 +64,7 @@ _FIELDS = {
     "expire": {"home", "subscriber", "id", "number", "until_ms"},
     **EXCHANGE_FIELDS,
 }
+_STATES = CHANGE_FIELDS.keys() | ADVERT_FIELDS.keys() | _FIELDS.keys()
 
 
 def told_fields(told: Told) -> dict[str, Any]:
@@ -88,6 +93,8 @@ def told_fields(told: Told) -> dict[str, Any]:
             return {**state, **told.identity._asdict(), **until}
         case telling.Told() | telling.Settled() | telling.Ask() | pulling.Pull() | pulling.Reply():
             return state | exchange_fields(told)
+        case Advertised() | Unadvertised() | Unremembered():
+            return advert_fields(told)
         case _:
             return change_fields(told)
 
@@ -95,8 +102,10 @@ def told_fields(told: Told) -> dict[str, Any]:
 def told_from_fields(fields: Mapping[str, Any]) -> Told:
     """The inverse of `told_fields`; raises `UNFIT` on anything else."""
     state = fields["state"]
-    if not isinstance(state, str) or state not in (CHANGE_FIELDS.keys() | _FIELDS.keys()):
+    if not isinstance(state, str) or state not in _STATES:
         raise ValueError(f"state {glance(state)} is unknown")
+    if state in ADVERT_FIELDS:
+        return advert_from_fields(fields)
     if state in CHANGE_FIELDS:
         return change_from_fields(fields)
     check_known(fields, _FIELDS[state] | {"state"})
@@ -162,20 +171,27 @@ def decode_letter(to: str, value: bytes | None) -> Letter | Rejection:
         return unfit("a letter", error)
     if isinstance(body, Forgotten):
         return Rejection(Code.CONTROL_INVALID, "not a letter: what is forgotten is told to nobody")
+    if isinstance(body, AdvertChange):
+        return Rejection(Code.CONTROL_INVALID, "not a letter: advertisements are told by their filters")
     return Letter(to, sender, body)
 
 
 _AROUND = ("version", "from")
 
 
-def encode_recorded(recorded: Change | Topology) -> tuple[bytes, bytes | None]:
-    """Key and value of the record on `filters`; a forgotten subscription is a tombstone."""
+def encode_recorded(recorded: Recorded) -> tuple[bytes, bytes | None]:
+    """Key and value of the record on `filters`; what is forgotten is a tombstone."""
+    if isinstance(recorded, Unremembered):
+        return advert_key(recorded.identity), None
+    if isinstance(recorded, Advertised | Unadvertised):
+        value = dump({"version": FORMAT_VERSION, **advert_fields(recorded)})
+        return advert_key(recorded.identity), value
     if isinstance(recorded, Topology):
         return TOPOLOGY_KEY, dump({"version": FORMAT_VERSION, **told_fields(recorded)})
     return encode_change(recorded)
 
 
-def decode_recorded(value: bytes | None) -> Change | Topology | Rejection:
+def decode_recorded(value: bytes | None) -> Recorded | Rejection:
     """What a record on `filters` says, or why it says nothing."""
     fields = read_object(value, LETTER_MAX_BYTES, LETTER_MAX_FIELDS)
     rejection = fields if isinstance(fields, Rejection) else check_version(fields)
@@ -186,6 +202,6 @@ def decode_recorded(value: bytes | None) -> Change | Topology | Rejection:
         told = told_from_fields({part: each for part, each in fields.items() if part != "version"})
     except UNFIT as error:
         return unfit("a record of filters", error)
-    if isinstance(told, Change | Topology):
+    if isinstance(told, Change | AdvertChange | Topology):
         return told
     return Rejection(Code.CONTROL_INVALID, f"not a record of filters: {fields['state']}")

@@ -1,6 +1,6 @@
 """What the compacted and the statistics topics tell: standing subscriptions, and the jobs' last words."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from branchline.kafka.letters import decode_recorded
 from branchline.kafka.reading import READER_GROUP, bounds, read_to_end
 from branchline.kafka.topics import Topics
 from branchline.routing.control import Ended, Identity, Subscribed
+from branchline.routing.dissemination.adverts import Advertised, Unadvertised
 from branchline.routing.overlay.topology import Topology
 
 NO_NAMESPACE = "check --namespace; a router makes its topics when it starts"
@@ -31,6 +32,8 @@ class Known:
     """Those in force, by subscriber and id."""
     topology: Topology | None = None
     """The newest that the brokers have been told of; None for a broker that began alone, and stayed so."""
+    advertisements: Sequence[Advertised] = ()
+    """Those that stand, by home, publisher and id."""
 
 
 def list_subscriptions(cluster: Cluster, topics: Topics) -> list[Subscribed]:
@@ -41,6 +44,7 @@ def list_subscriptions(cluster: Cluster, topics: Topics) -> list[Subscribed]:
 def read_filters(cluster: Cluster, topics: Topics) -> Known:
     """All that `filters` has."""
     newest: dict[Identity, Subscribed | Ended] = {}
+    adverts: dict[Identity, Advertised | Unadvertised] = {}
     topology: Topology | None = None
     for record in read_to_end(cluster, topics.filters, hint=NO_NAMESPACE):
         if record.value is None:
@@ -48,6 +52,10 @@ def read_filters(cluster: Cluster, topics: Topics) -> Known:
         change = decode_recorded(record.value)
         if isinstance(change, Topology) and (topology is None or change.order >= topology.order):
             topology = change
+        if isinstance(change, Advertised | Unadvertised):
+            before = adverts.get(change.identity)
+            if before is None or change.order >= before.order:
+                adverts[change.identity] = change
         if not isinstance(change, Subscribed | Ended):
             continue
         known = newest.get(change.identity)
@@ -56,7 +64,8 @@ def read_filters(cluster: Cluster, topics: Topics) -> Known:
             newest[change.identity] = change
     standing = {identity: change for identity, change in newest.items() if isinstance(change, Subscribed)}
     in_order = sorted(standing, key=lambda each: each[1:] + each[:1])
-    return Known([standing[identity] for identity in in_order], topology)
+    advertised = [change for _, change in sorted(adverts.items()) if isinstance(change, Advertised)]
+    return Known([standing[identity] for identity in in_order], topology, advertised)
 
 
 def last_stats(cluster: Cluster, topics: Topics) -> dict[str, dict[str, Any]]:

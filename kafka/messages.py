@@ -33,6 +33,7 @@ from branchline.kafka.topics import is_name
 from branchline.kafka.topologies import TOPOLOGY_FIELDS, topology_fields, topology_from_fields
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import (
+    ADVERTISING,
     Ack,
     Change,
     Ended,
@@ -75,12 +76,21 @@ _MAX_BYTES = {
 """Of the control messages that are no subscriber's request; some may be larger."""
 
 _ASKING = {"version", "op", "subscriber", "id", "home", "request"}
+_ADVERTISING = {*_ASKING - {"subscriber"}, "publisher"}
 REQUEST_FIELDS = {
     Operation.SUBSCRIBE: {*_ASKING, "spelling", "filter", "lease_ms"},
     Operation.UNSUBSCRIBE: {*_ASKING, "all"},
     Operation.RENEW: {*_ASKING, "lease_ms"},
     Operation.SUSPEND: {*_ASKING - {"id"}, "all"},
+    Operation.ADVERTISE: {*_ADVERTISING, "spelling", "filter"},
+    Operation.UNADVERTISE: _ADVERTISING,
 }
+_NEEDED = {
+    Operation.SUBSCRIBE: ("filter",),
+    Operation.SUSPEND: ("all",),
+    Operation.ADVERTISE: ("filter",),
+}
+"""Fields that a request must have, beside who asks."""
 PROPOSAL_FIELDS = {"version", "op", "request", "topology"}
 REFRESH_FIELDS = {"version", "op", "request", "broker", "timeout_ms", "give_up"}
 TICK_FIELDS = {"version", "op"}
@@ -106,24 +116,32 @@ class BadRequest:
     subscriber: str | None = None
     id: str | None = None
     request: str | None = None
+    advert: bool = False
+    """It is about an advertisement, and the subscriber a publisher."""
 
 
 def encode_request(request: Request) -> bytes:
     """The control message for a request."""
+    filtered = request.operation in (Operation.SUBSCRIBE, Operation.ADVERTISE)
     return dump(
         {
             "version": FORMAT_VERSION,
             "op": request.operation,
-            "subscriber": request.subscriber,
+            _asker(request.operation): request.subscriber,
             "id": None if request.all else request.id,
             "all": request.all or None,
             "home": request.home,
-            "spelling": request.spelling if request.operation is Operation.SUBSCRIBE else None,
-            "filter": request.filter if request.operation is Operation.SUBSCRIBE else None,
+            "spelling": request.spelling if filtered else None,
+            "filter": request.filter if filtered else None,
             "request": request.request,
             "lease_ms": request.lease_ms,
         }
     )
+
+
+def _asker(operation: Operation) -> str:
+    """The field that names who asks."""
+    return "publisher" if operation in ADVERTISING else "subscriber"
 
 
 def encode_proposal(propose: Propose) -> bytes:
@@ -194,7 +212,7 @@ def _request(fields: dict[str, Any]) -> Request | BadRequest:
         return _bad(rejection, fields)
     return Request(
         Operation(fields["op"]),
-        fields["subscriber"],
+        fields[_asker(Operation(fields["op"]))],
         "" if "all" in fields else fields.get("id", DEFAULT_ID),
         fields.get("home"),
         fields.get("spelling", "sql"),
@@ -239,8 +257,11 @@ def _question(fields: dict[str, Any]) -> Asked | BadRequest:
 
 def _bad(rejection: Rejection, fields: Mapping[str, Any]) -> BadRequest:
     """A rejection with as much of the asker as can be read."""
-    asker = (_text_or_none(fields, part) for part in ("subscriber", "id", "request"))
-    return BadRequest(rejection, *asker)
+    advert = fields.get("op") in [operation.value for operation in ADVERTISING]
+    asker, id_, request = (
+        _text_or_none(fields, part) for part in ("publisher" if advert else "subscriber", "id", "request")
+    )
+    return BadRequest(rejection, asker, id_, request, advert)
 
 
 def encode_ack(ack: Ack, place: Place | None, now_ms: int) -> bytes:
@@ -251,7 +272,7 @@ def encode_ack(ack: Ack, place: Place | None, now_ms: int) -> bytes:
         {
             "version": FORMAT_VERSION,
             "status": ack.status,
-            "subscriber": ack.subscriber,
+            "publisher" if ack.advert else "subscriber": ack.subscriber,
             "id": ack.id,
             "home": ack.home,
             "number": ack.number,
@@ -355,8 +376,8 @@ def _check_request(fields: dict[str, Any]) -> Rejection | None:
     operation = Operation(fields["op"])
     if fields.keys() - REQUEST_FIELDS[operation]:
         return _unknown_field(fields, operation, REQUEST_FIELDS[operation])
-    more = {Operation.SUBSCRIBE: ["filter"], Operation.SUSPEND: ["all"]}.get(operation, [])
-    for part in ("subscriber", *more):
+    more = _NEEDED.get(operation, ())
+    for part in (_asker(operation), *more):
         if part not in fields:
             return Rejection(Code.CONTROL_INVALID, f'"{part}" is missing')
     for part, value in fields.items():
@@ -370,7 +391,7 @@ def _check_request(fields: dict[str, Any]) -> Rejection | None:
                 return Rejection(Code.CONTROL_INVALID, '"all" and "id" exclude each other')
         elif part != "version" and not isinstance(value, str):
             return Rejection(Code.CONTROL_INVALID, f'"{part}" must be a string')
-    for part in ("subscriber", "id", "home"):
+    for part in ("subscriber", "publisher", "id", "home"):
         if part in fields and not is_name(fields[part]):
             return Rejection(
                 Code.NAME_INVALID,

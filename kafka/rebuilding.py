@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from confluent_kafka import TopicPartition
 
 from branchline.kafka.admin import create_topics, ensure_topics, list_topics
+from branchline.kafka.advertisements import identity_of_key
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.dispatch import acks_of
 from branchline.kafka.errors import ClusterUnreachable, JobFailed, PublishFailed
@@ -96,9 +97,11 @@ def read_recorded(cluster: Cluster, topics: Topics, report: Report) -> Recorded:
         if count % TELL_EVERY == 0:
             report(f"filters: {count:,} records read, {len(recorded.changes):,} subscriptions")
         if record.value is None:
-            identity = _identity(record)
+            identity, advert = _identity(record), identity_of_key(record.key or b"")
             if identity is not None:
                 recorded.forget(identity)
+            if advert is not None:
+                recorded.forget_advert(advert)
             continue
         told = decode_recorded(record.value)
         if isinstance(told, Rejection):

@@ -4,6 +4,7 @@ Where Kafka lets only the subscriber write to `control.<subscriber>`, whoever wr
 topic, and not by what the message says of itself. So a message there speaks for that subscriber alone:
 
     subscribe, unsubscribe, renew   for itself
+    advertise, unadvertise          for itself, as a publisher
     explain                         for itself, and with `"follow": false`: why its own subscriptions do not
                                     match. To follow the event would tell of others, and of the overlay
     topology, tick, refresh         never: these are the operators' and the router's
@@ -16,7 +17,7 @@ from dataclasses import replace
 from branchline.kafka.explaining import EXPLAIN, Asked
 from branchline.kafka.messages import REFRESH, TICK, TOPOLOGY, BadRequest, Tick
 from branchline.routing.codes import Code, Rejection
-from branchline.routing.control import Request
+from branchline.routing.control import ADVERTISING, Request
 from branchline.routing.overlay.letters import Propose, Refresh
 
 Message = Request | Propose | Refresh | Asked | Tick | BadRequest
@@ -30,7 +31,8 @@ def spoken_by(subscriber: str, message: Message) -> Request | Asked | BadRequest
         case Request():
             if message.subscriber == subscriber:
                 return replace(message, own=True)
-            return _refused(subscriber, message.operation, message.subscriber, message.id, message.request)
+            refused = _refused(subscriber, message.operation, message.subscriber, message.id, message.request)
+            return replace(refused, advert=message.operation in ADVERTISING)
         case Asked():
             if message.subscriber == subscriber and not message.follow:
                 return message

@@ -63,7 +63,10 @@ ENTRY = TopicKind("in.<broker>", "publications that enter at the broker", 2, 7 *
 BROKER = TopicKind("broker.<broker>", "events from neighbours, and retried ones", 2, 7 * DAY_MS)
 LINK = TopicKind("link.<broker>", "letters: what brokers tell each other", 1, 7 * DAY_MS)
 CONTROL = TopicKind(
-    "control", "requests: subscribe, unsubscribe, renew, topology, refresh, explain", 1, 30 * DAY_MS
+    "control",
+    "requests: subscribe, unsubscribe, renew, advertise, topology, refresh, explain",
+    1,
+    30 * DAY_MS,
 )
 ACKS = TopicKind("acks", "answers to requests", 1, 7 * DAY_MS)
 OWN_CONTROL = TopicKind("control.<subscriber>", "requests of that subscriber alone", 1, 30 * DAY_MS)

@@ -14,8 +14,8 @@ from branchline.kafka.letters import decode_recorded
 from branchline.kafka.messages import encode_tick
 from branchline.kafka.record import Record
 from branchline.kafka.topics import Topics
+from branchline.routing.codes import Rejection
 from branchline.routing.control import Change
-from branchline.routing.overlay.topology import Topology
 
 TICK_KEY = b"tick"
 SNAPSHOT_KEY = b"snapshot"
@@ -44,7 +44,7 @@ def read_filters(records: Iterable[Record]) -> Told:
                 changes.append(told)
             else:
                 # Trees get less precise by what cannot be read here, and nothing is lost.
-                unreadable += not isinstance(told, Topology)
+                unreadable += isinstance(told, Rejection)
     return Told(tuple(changes), asked, unreadable)
 
 

@@ -7,6 +7,7 @@ from confluent_kafka import KafkaException
 
 from branchline.kafka.errors import BranchlineError, ClusterUnreachable, ConfigError
 from branchline.ops.acl import acl
+from branchline.ops.advertising import advertise, unadvertise
 from branchline.ops.bench import bench
 from branchline.ops.bridge import bridge
 from branchline.ops.chaos.command import chaos
@@ -93,6 +94,8 @@ for command in (
     subscribe,
     renew,
     unsubscribe,
+    advertise,
+    unadvertise,
     subscriptions,
     consume,
     explain,

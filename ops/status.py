@@ -5,6 +5,7 @@ people.
 """
 
 import time
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -130,7 +131,7 @@ def assemble(
         "methods": None if methods is None else methods_fields(methods),
         "jobs": jobs,
         "topology": None if known.topology is None else known.topology.number,
-        "brokers": _brokers(jobs, known.topology),
+        "brokers": _brokers(jobs, known),
         "links": _links(topics, known.topology, {each["topic"]: each["lag"] for each in inputs}),
         "inputs": inputs,
         "subscribers": _subscribers(topics, ends, known),
@@ -195,14 +196,15 @@ def _input(topics: Topics, name: str, ends: Ends, jobs: list[dict[str, Any]]) ->
     }
 
 
-def _brokers(jobs: list[dict[str, Any]], topology: Topology | None) -> list[dict[str, Any]]:
+def _brokers(jobs: list[dict[str, Any]], known: Known) -> list[dict[str, Any]]:
     """The brokers of the topology, and whoever else is served here."""
     served: dict[str, dict[str, Any]] = {}
     for job in jobs:
         for broker in job["brokers"] if job["job"] == "router" else ():
             if broker not in served or job["running"]:
                 served[broker] = job
-    members = {} if topology is None else {member.name: member for member in topology.members}
+    members = {} if known.topology is None else {each.name: each for each in known.topology.members}
+    adverts = Counter(each.identity.home for each in known.advertisements)
     found = []
     for name in dict.fromkeys((*members, *served)):
         job, member = served.get(name, {}), members.get(name)
@@ -215,6 +217,7 @@ def _brokers(jobs: list[dict[str, Any]], topology: Topology | None) -> list[dict
                 "topology": (job.get("topologies") or {}).get(name),
                 "joining": name in (job.get("joining") or ()),
                 "leaving": member is not None and member.leaving,
+                "advertisements": adverts[name],
             }
         )
     return found

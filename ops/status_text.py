@@ -143,6 +143,7 @@ def _named(job: dict[str, Any]) -> str:
 
 def _brokers(found: dict[str, Any]) -> list[str]:
     rows: list[tuple[object, ...]] = []
+    advertised = any(each["advertisements"] for each in found["brokers"])
     for each in found["brokers"]:
         marks = [mark for mark in ("joining", "leaving") if each[mark]]
         state = each["state"] or "not served here"
@@ -151,10 +152,12 @@ def _brokers(found: dict[str, Any]) -> list[str]:
                 each["broker"],
                 each["cluster"] or "",
                 "" if each["topology"] is None else each["topology"],
+                *((each["advertisements"],) if advertised else ()),
                 ", ".join((state, *marks)),
             )
         )
-    return _table(("BROKER", "CLUSTER", "TOPOLOGY", "STATE"), rows)
+    told = ("ADVERTISED",) if advertised else ()
+    return _table(("BROKER", "CLUSTER", "TOPOLOGY", *told, "STATE"), rows)
 
 
 def _pending(pending: dict[str, Any]) -> Iterator[str]:

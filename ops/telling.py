@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from branchline.kafka.asking import Answer
 from branchline.ops.output import emit, say
 from branchline.ops.spelling import IN_WORDS, Spelled
-from branchline.routing.control import Operation, Request, Status
+from branchline.routing.control import ADVERTISING, Operation, Request, Status
 from branchline.routing.spellings.errors import caret
 
 EXIT_REFUSED = 5
+_FILTERED = (Operation.SUBSCRIBE, Operation.ADVERTISE)
 
 
 def tell_guesses(guessed: Sequence[Spelled], of_file: bool) -> None:
@@ -26,7 +27,7 @@ def tell_guesses(guessed: Sequence[Spelled], of_file: bool) -> None:
 
 def tell_written(requests: Sequence[Request], as_json: bool) -> None:
     if as_json:
-        spellings = sorted({each.spelling for each in requests if each.operation is Operation.SUBSCRIBE})
+        spellings = sorted({each.spelling for each in requests if each.operation in _FILTERED})
         emit(
             {
                 "status": "written",
@@ -44,9 +45,9 @@ def tell(requests: Sequence[Request], answers: Sequence[Answer], as_json: bool) 
         if as_json:
             fields = {
                 "status": answer.status,
-                "subscriber": request.subscriber,
+                "publisher" if request.operation in ADVERTISING else "subscriber": request.subscriber,
                 "id": request.id or None,
-                "spelling": request.spelling if request.operation is Operation.SUBSCRIBE else None,
+                "spelling": request.spelling if request.operation in _FILTERED else None,
                 "number": answer.number,
                 "code": answer.code,
                 "reason": answer.reason,
@@ -64,7 +65,8 @@ def tell(requests: Sequence[Request], answers: Sequence[Answer], as_json: bool) 
             if answer.status in (Status.ACCEPTED, Status.IN_FORCE):
                 if answer.note is not None:
                     say(f"note: {answer.note}")
-                say(f"read what it gets with: branchline consume {request.subscriber}")
+                if request.operation not in ADVERTISING:
+                    say(f"read what it gets with: branchline consume {request.subscriber}")
     if not as_json and len(answers) > 1:
         say(f"{len(answers) - len(refused):,} done, {len(refused):,} refused")
     return EXIT_REFUSED if refused else 0

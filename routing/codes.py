@@ -30,6 +30,7 @@ class Code(StrEnum):
     HOPS_TOO_MANY = "hops-too-many"
     BROKER_RETIRED = "broker-retired"
     OUTPUT_REFUSED = "output-refused"
+    NOT_ADVERTISED = "not-advertised"
     # control messages
     CONTROL_INVALID = "control-invalid"
     CONTROL_TOO_LARGE = "control-too-large"
@@ -47,6 +48,9 @@ class Code(StrEnum):
     SPELLING_UNKNOWN = "spelling-unknown"
     SUBSCRIPTION_UNKNOWN = "subscription-unknown"
     SUBSCRIPTIONS_TOO_MANY = "subscriptions-too-many"
+    ADVERTISEMENTS_UNUSED = "advertisements-unused"
+    ADVERTISEMENT_UNKNOWN = "advertisement-unknown"
+    ADVERTISEMENTS_TOO_MANY = "advertisements-too-many"
     # filters
     FILTER_SYNTAX = "filter-syntax"
     FILTER_TYPE = "filter-type"

@@ -21,6 +21,13 @@ class Operation(StrEnum):
     RENEW = "renew"
     SUSPEND = "suspend"
     """End all that a subscriber has, because its topic is gone. A sink asks for it, or an operator."""
+    ADVERTISE = "advertise"
+    """A publisher says what it will send."""
+    UNADVERTISE = "unadvertise"
+
+
+ADVERTISING = frozenset({Operation.ADVERTISE, Operation.UNADVERTISE})
+"""What publishers ask for; of them, the subscriber of a request, an identity and an ack is the publisher."""
 
 
 class Identity(NamedTuple):
@@ -156,3 +163,5 @@ class Ack:
     """What the subscriber should know of a filter that was accepted."""
     own: bool = False
     """For the subscriber's own acks, not the shared ones."""
+    advert: bool = False
+    """It is about an advertisement, and the subscriber a publisher."""

@@ -40,6 +40,13 @@ step is about a microsecond."""
 SUBSCRIPTIONS_PER_SUBSCRIBER = 10_000
 """Subscriptions of one subscriber."""
 
+ADVERTISEMENTS_PER_PUBLISHER = 100
+"""Advertisements of one publisher at one broker: an event that enters there is asked against all of them."""
+
+LINGER_MS = 24 * 60 * 60 * 1000
+"""How long an advertisement that ended goes on pulling subscriptions, for events that it let in and that are
+still on their way: as long as an ended subscription's number is remembered."""
+
 CONTROL_MAX_BYTES = 32 * 1024
 """A control message: a filter of full size, every byte of it a JSON escape, and the fields around it."""
 

@@ -24,18 +24,19 @@ from numpy.typing import NDArray
 
 from branchline.routing.batches import Batches
 from branchline.routing.codes import Code, Rejection
-from branchline.routing.control import Ack, Change, Request, Status, Subscribed
+from branchline.routing.control import ADVERTISING, Ack, Request, Status, Subscribed
 from branchline.routing.deliveries import Deliveries, Gathering, Names, no_deliveries
 from branchline.routing.dissemination.strategies import make_dissemination
 from branchline.routing.forwarded import CopyGathering, ForwardedCopies, no_copies
 from branchline.routing.limits import SUBSCRIPTIONS_PER_SUBSCRIBER
 from branchline.routing.methods.naming import Methods, make_forwarding
+from branchline.routing.overlay.admission import NOT_ADVERTISED
 from branchline.routing.overlay.broker import Broker
 from branchline.routing.overlay.dividing import Arrival, Routed
 from branchline.routing.overlay.explaining import Explain, Explained, explain
 from branchline.routing.overlay.facts import OWN, Fact
 from branchline.routing.overlay.letters import Letter, Propose, Refresh
-from branchline.routing.overlay.recording import to_record
+from branchline.routing.overlay.recording import Recorded, to_record
 from branchline.routing.overlay.speaking import Speaker
 from branchline.routing.overlay.topology import Topology, founded
 from branchline.routing.prefix.trees import Trees
@@ -131,6 +132,8 @@ class Refused:
     rejection: Rejection
     unread: bool = False
     """It has just come in and is none that can be read."""
+    outside: bool = False
+    """It has just come in, and no advertisement lets it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +167,7 @@ class Outputs:
     """Their topics must exist before anything else is written."""
     removed: list[str] = field(default_factory=list)
     """Subscribers whose topics are removed: nothing is for them in this call. Leading shard only."""
-    filters: list[Change | Topology] = field(default_factory=list)
+    filters: list[Recorded] = field(default_factory=list)
     """To be recorded on `filters` before letters and acks. Leading shard only."""
     letters: list[Letter] = field(default_factory=list)
     """Leading shard only."""
@@ -356,7 +359,7 @@ class Shard:
             name = request.home or min(self.brokers)
             named = (request.subscriber, request.id or None, name)
             refused = Ack(index, Status.REFUSED, *named, None, request.request, home, own=request.own)
-            outputs.acks.append(refused)
+            outputs.acks.append(replace(refused, advert=request.operation in ADVERTISING))
 
     def _propose(self, now_ms: int, index: int, propose: Propose, outputs: Outputs) -> None:
         broker = self._speaker.proposer(propose.topology)
@@ -447,13 +450,17 @@ class Shard:
         found.copies.extend(of_batch[copied.events], name, copied.to, copied.headers)
         for each, rejection in scan.rejected.items():
             outputs.refused.append(Refused(indexes[each], name, everybody, rejection, unread=True))
+        for each in entered.refused:
+            refused = Refused(indexes[each], name, everybody, NOT_ADVERTISED, outside=True)
+            outputs.refused.append(refused)
         for each, routed in entered.decided.items():
             found.deliver(indexes[each], routed)
         for each, copy in copied.single:
             found.copies.add(indexes[each], name, [copy])
         accepted = len(indexes) - len(scan.rejected) - len(scan.unrowed)
         outputs.counts["visits"] += accepted
-        outputs.counts["content_matches"] += accepted
+        outputs.counts["events_unadvertised"] += entered.unadvertised
+        outputs.counts["content_matches"] += accepted - len(entered.refused)
         outputs.counts["exact_checks"] += entered.exact_checks
         outputs.counts["refuted"] += entered.refuted
 
@@ -478,7 +485,8 @@ class Shard:
         if routed.held:
             broker.hold(arrival)
         if routed.refused is not None:
-            outputs.refused.append(Refused(index, name, routed.scope, routed.refused))
+            refused = Refused(index, name, routed.scope, routed.refused)
+            outputs.refused.append(replace(refused, outside=routed.outside))
         found.copies.add(index, name, routed.copies)
         found.deliver(index, routed)
         _count(routed, outputs.counts)
@@ -521,6 +529,7 @@ def _count(routed: Routed, counts: Counter[str]) -> None:
     counts["exact_checks"] += routed.exact_checks
     counts["refuted"] += routed.refuted
     counts["retired_homes"] += routed.retired
+    counts["events_unadvertised"] += routed.outside
     if routed.found is not None:
         counts["older_walks"] += routed.found.older > 0
         counts.update(routed.found.counts)

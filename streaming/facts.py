@@ -17,6 +17,7 @@ from branchline.kafka.letters import told_fields, told_from_fields
 from branchline.kafka.messages import number_from
 from branchline.kafka.record import Headers, Place, Record
 from branchline.routing.control import Identity, Number
+from branchline.routing.dissemination.adverts import AdvertAwaited, Gated, Lingering, Withdrawn
 from branchline.routing.dissemination.links import Answered, Confirmed, Heard, Owed, Sent
 from branchline.routing.dissemination.pulling import Concluded, Pull, Pulled, Replied, Reply
 from branchline.routing.dissemination.telling import Ask, Marks, Settled, Told
@@ -96,6 +97,19 @@ def fact_fields(fact: Fact) -> dict[str, Any]:
             return state | _arrival_fields(fact.arrival)
         case Released():
             return state
+        case Lingering():
+            return {
+                **state,
+                "spelling": fact.spelling,
+                "filter": fact.filter,
+                "until_ms": fact.until_ms,
+            }
+        case Withdrawn():
+            return {**state, "until_ms": fact.until_ms}
+        case Gated():
+            return {**state, "gated": fact.gated}
+        case AdvertAwaited():
+            return {**state, "awaited": fact_fields(fact.awaited)}
         case _:
             return told_fields(fact)
 
@@ -144,6 +158,16 @@ def fact_from_fields(fields: Mapping[str, Any]) -> Fact:
             return Held(_arrival(fields))
         case "released":
             return Released()
+        case "lingering":
+            return Lingering(fields["spelling"], fields["filter"], fields["until_ms"])
+        case "withdrawn":
+            return Withdrawn(fields["until_ms"])
+        case "gated":
+            return Gated(fields["gated"])
+        case "advertawaited":
+            awaited = fact_from_fields(fields["awaited"])
+            assert isinstance(awaited, Awaited), "only what waits is awaited"
+            return AdvertAwaited(awaited)
         case _:
             fact = told_from_fields(fields)
             assert not isinstance(fact, Expire | Told | Settled | Ask), "what is only told is no fact"

@@ -411,6 +411,16 @@ def control() -> Iterator[Bad]:
     yield but("the end of all that is false", **ending, all=False)
     renewing = {"op": "renew", "filter": ..., "lease_ms": 60_000}
     yield but("renewing what is not there", Code.SUBSCRIPTION_UNKNOWN, REFUSED, **renewing)
+    advertising = {"op": "advertise", "subscriber": ..., "publisher": "eve"}
+    yield but("advertising as a subscriber", op="advertise")
+    yield but("advertising as nobody", **{**advertising, "publisher": ...})
+    yield but("advertising nothing", **advertising, filter=...)
+    yield but("a publisher that is a number", **{**advertising, "publisher": 5})
+    yield but("a publisher in dots", Code.NAME_INVALID, **{**advertising, "publisher": "a.b"})
+    yield but("advertising for a while", **advertising, lease_ms=60_000)
+    yield but("advertising where nobody does", Code.ADVERTISEMENTS_UNUSED, REFUSED, **advertising)
+    unadvertising = {**advertising, "op": "unadvertise", "filter": ...}
+    yield but("the end of no advertisement", Code.ADVERTISEMENT_UNKNOWN, REFUSED, **unadvertising)
     yield but("a tick with more", subscriber=..., filter=..., op="tick", more=1)
     yield from _proposals()
     yield from _questions()

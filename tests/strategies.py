@@ -19,6 +19,7 @@ from branchline.routing.control import (
     Request,
     Subscribed,
 )
+from branchline.routing.dissemination.adverts import Advertised, Unadvertised
 from branchline.routing.expression import (
     And,
     Anything,
@@ -280,3 +281,18 @@ learned: st.SearchStrategy[Learned] = st.builds(
     st.integers(0, 2**50),
     st.binary(max_size=40).map(lambda data: data[: len(data) // 10 * 10]),
 )
+
+
+def advertised(identities: st.SearchStrategy[Identity]) -> st.SearchStrategy[Advertised]:
+    """Advertisements that stand, however they are spelled."""
+    requests = st.lists(texts, max_size=3).map(tuple)
+    return st.builds(
+        Advertised, identities, numbers, texts, texts, requests, st.integers(0, 3), st.booleans()
+    )
+
+
+def unadvertised(identities: st.SearchStrategy[Identity]) -> st.SearchStrategy[Unadvertised]:
+    """Advertisements that have ended."""
+    requests = st.lists(texts, max_size=3).map(tuple)
+    times = st.integers(0, 2**50)
+    return st.builds(Unadvertised, identities, numbers, times, requests, st.integers(0, 3), st.booleans())

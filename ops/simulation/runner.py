@@ -220,7 +220,7 @@ class Runner:
             (world.note, (Undecided(each.subscriber, records[each.event].event),))
             for each in outputs.undecided
         ]
-        writes += [(world.fail, (f"an event was refused: {each}",)) for each in outputs.refused]
+        writes += [(world.refuse, (records[each.event].event, each)) for each in outputs.refused]
         writes += [(world.fail, (f"control was unusable: {each}",)) for each in outputs.unusable]
         writes += [(world.post, (self, letter)) for letter in outputs.letters]
         if shard == 0:

@@ -24,6 +24,10 @@ from branchline.routing.prefix.header import Header
 
 SUBSCRIBERS = 6
 KEYS = ("k1", "k2", "k3", None)
+EVENTS_TRIED = 8
+"""Until one is advertised."""
+LINGER_MS = 31_000
+"""A little longer than advertisements linger in the scripts that are played."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +72,13 @@ class Script:
         self._filters = [random_filter(self._random) for _ in range(self._random.randint(2, 12))]
         self._homes: dict[str, str] = {}
         self._standing: dict[Identity, None] = {}
+        self._adverts: dict[Identity, None] = {}
         self._requests = 0
         self._last: Request | None = None
         self._named = len(self.world.topology.members)
         self._changes_topology = self._random.random() < 0.6 and not steady
         self._is_steady = steady
+        self._advertises = "advertised" in self.world.setting.methods.dissemination
 
     def play(self, steps: int) -> Played:
         """All steps, and a quiet end."""
@@ -90,10 +96,14 @@ class Script:
         }
         if self._changes_topology:
             weights |= {self._relink: 1, self._join: 1, self._leave: 1}
+        if self._advertises:
+            weights |= {self._advertise: 5, self._replace_advert: 2, self._unadvertise: 2, self._linger: 1}
         if parts_of(self.world.setting.methods.dissemination)[0] == INFLATING:
             weights |= {self._refresh: 3}
         if self._is_steady:
             del weights[self.world.optimizer.restart]
+        if self._advertises:
+            self._advertise_everywhere()
         acts = self._random.choices(list(weights), list(weights.values()), k=steps)
         for act in acts:
             act()
@@ -103,6 +113,9 @@ class Script:
         self._publish_everywhere()
         self.world.settle()
         world = self.world
+        if world.advertisers is not None:
+            for event in world.advertisers.wrongly_let_in():
+                world.fail(f"event {event} was let in, and nobody has advertised it")
         verdict = check(world.history)
         return Played(self._seed, verdict, tuple(world.failures), world.counts, tuple(world.copies))
 
@@ -166,7 +179,58 @@ class Script:
             self._publish_at(self._random.choice(self._staying()))
 
     def _publish_at(self, broker: str) -> None:
-        self.world.publish(broker, random_event(self._random), self._random.choice(KEYS))
+        event = random_event(self._random)
+        advertisers = self.world.advertisers
+        if advertisers is not None:
+            # Mostly what is advertised: of the rest it is only to be seen that it is refused.
+            for _ in range(EVENTS_TRIED):
+                if advertisers.sure(broker, event):
+                    break
+                broker, event = self._random.choice(self._staying()), random_event(self._random)
+        self.world.publish(broker, event, self._random.choice(KEYS))
+
+    def _advertise_everywhere(self) -> None:
+        for broker in self._staying():
+            self._ask_advert(Operation.ADVERTISE, Identity(broker, "p0", "a"))
+        self.world.settle()
+
+    def _advertise(self) -> None:
+        identity = Identity(
+            self._random.choice(self._staying()), f"p{self._random.randrange(3)}", self._random.choice("ab")
+        )
+        self._ask_advert(Operation.ADVERTISE, identity)
+
+    def _some_advert(self) -> Identity | None:
+        return self._random.choice(list(self._adverts)) if self._adverts else None
+
+    def _replace_advert(self) -> None:
+        identity = self._some_advert()
+        if identity is not None:
+            self._ask_advert(Operation.ADVERTISE, identity)
+
+    def _unadvertise(self) -> None:
+        identity = self._some_advert()
+        if identity is not None:
+            self._ask_advert(Operation.UNADVERTISE, identity)
+
+    def _ask_advert(self, operation: Operation, identity: Identity) -> None:
+        self._requests += 1
+        self._adverts[identity] = None
+        filter_ = self._random.choice(("TRUE", "x >= 2", *self._filters, *self._filters))
+        request = Request(
+            operation,
+            identity.subscriber,
+            identity.id,
+            identity.home,
+            filter=filter_ if operation is Operation.ADVERTISE else "",
+            request=f"r{self._requests}",
+        )
+        for _ in range(self._random.choice((1, 1, 1, 2))):
+            self.world.advertise(request)
+
+    def _linger(self) -> None:
+        """Let what has ended linger long enough to be withdrawn, as soon as anything is asked for."""
+        self.world.advance(self.world.now_ms + LINGER_MS)
 
     def _publish_everywhere(self) -> None:
         for broker in self._staying():

@@ -18,10 +18,12 @@ from itertools import count
 from random import Random
 from typing import Any
 
+from branchline.ops.simulation.advertising import Advertisers
 from branchline.ops.simulation.optimizer_runner import OptimizerRunner
 from branchline.ops.simulation.runner import Record, Runner
 from branchline.ops.simulation.setting import Setting
 from branchline.routing.control import Ack, Change, Identity, Operation, Request, Status
+from branchline.routing.dissemination.strategies import make_dissemination
 from branchline.routing.history import (
     Acked,
     Entry,
@@ -32,11 +34,14 @@ from branchline.routing.history import (
     Unsteady,
     Wrote,
 )
+from branchline.routing.methods.naming import Methods
+from branchline.routing.methods.protocols import OnTree
 from branchline.routing.overlay.broker import Broker
 from branchline.routing.overlay.letters import Letter, Propose, Refresh
+from branchline.routing.overlay.recording import Recorded
 from branchline.routing.overlay.topology import Topology
 from branchline.routing.prefix.header import Header
-from branchline.routing.shard import Control, Job
+from branchline.routing.shard import Control, Job, Refused
 from branchline.routing.values import JsonValue
 
 QUIET_WITHIN_MS = 3_600_000
@@ -71,6 +76,8 @@ class World:
         self.optimizer = OptimizerRunner(self)
         self._asked: dict[Identity, None] = {}
         """The subscriptions that requests were about."""
+        self.advertisers: Advertisers | None = Advertisers() if _is_gated(setting.methods) else None
+        """Where what is not advertised is refused."""
         self._leases: dict[str, int] = {}
         """The leases that requests have asked for."""
 
@@ -185,9 +192,9 @@ class World:
 
         self._carry((self.at[at].name, f"broker.{to}"), arrive, to)
 
-    def record(self, runner: Runner, change: Change | Topology) -> None:
+    def record(self, runner: Runner, change: Recorded) -> None:
         """A job has written to `filters`; the Tree Optimizer reads those of the first job."""
-        if runner is self.runners[0] and not isinstance(change, Topology):
+        if runner is self.runners[0] and isinstance(change, Change):
             self.optimizer.read(change)
 
     def ack(self, ack: Ack, handled_ms: int) -> None:
@@ -195,6 +202,11 @@ class World:
         self.counts[f"acks_{ack.status}"] += 1
         if ack.subscriber is None or ack.id is None:
             self._answered(ack)
+            return
+        if ack.advert:
+            self.counts[f"adverts_{ack.status}"] += 1
+            if self.advertisers is not None:
+                self.advertisers.hear(ack)
             return
         identity = Identity(ack.home, ack.subscriber, ack.id)
         self.note(Acked(identity, ack.status, ack.request))
@@ -221,6 +233,16 @@ class World:
             self.note(Lapsing(identity))
         if request.lease_ms is not None:
             self._leases[request.request] = request.lease_ms
+        self._bring(request)
+
+    def advertise(self, request: Request) -> None:
+        """A publisher writes a request to the cluster of its broker."""
+        if self.advertisers is not None:
+            self.advertisers.ask(request)
+        self._bring(request)
+
+    def _bring(self, request: Request) -> None:
+        assert request.home is not None
         cluster = self.at[request.home].job.cluster
         for runner in self.runners:
             if runner.job.cluster == cluster:
@@ -235,8 +257,23 @@ class World:
         event = self.counts["published"]
         self.counts["published"] += 1
         self.note(Published(event, attributes, None if key is None else (broker, key)))
+        if self.advertisers is not None:
+            self.advertisers.publish(event, broker, attributes)
         self.at[broker].event("in", broker, Record(event, key, attributes))
         return event
+
+    def refuse(self, event: int, refused: Refused) -> None:
+        """An event has become a dead letter where it entered."""
+        if self.advertisers is None or not refused.outside:
+            self.fail(f"an event was refused: {refused}")
+            return
+        self.counts["events_refused"] += 1
+        wrong = self.advertisers.refuse(event, self._stays(refused.at))
+        if wrong is not None:
+            self.fail(wrong)
+        self.history = [
+            entry for entry in self.history if not (isinstance(entry, Published) and entry.event == event)
+        ]
 
     # What operators do
 
@@ -299,6 +336,11 @@ class World:
             self.propose(self.topology.without(name))
         else:
             self.later(50, self._leave, name, number)
+
+
+def _is_gated(methods: Methods) -> bool:
+    made = make_dissemination(methods.dissemination)
+    return isinstance(made, OnTree) and made.advertising
 
 
 def _hand(runner: Runner, message: Control, again: bool) -> None:

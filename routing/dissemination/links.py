@@ -12,6 +12,7 @@ nothing, so nobody has to wait: not a broker that joins, nor one whose links hav
 
 Where publishers advertise, advertisements are told in the same way, each once; and of what is wanted, a
 neighbour is told only what overlaps an advertisement from its side. What comes from there is nothing else.
+A broker that goes by no advertisements tells its neighbours that it may send everything.
 
 *Settling.* A broker owes its neighbour an answer to what it was told: when all that it has told the others by
 the end of the same call is settled. The tree has an end in every direction, so there always is one. A
@@ -136,6 +137,10 @@ class Links:
         """How many filters were told by neighbours."""
         return sum(len(link.wanted) for link in self._links.values())
 
+    def has_told(self) -> bool:
+        """Whether any neighbour was told anything."""
+        return any(link.sent is not None for link in self._links.values())
+
     def wanted(self, name: str) -> Set[Filter]:
         """What is wanted behind a neighbour, as far as is known."""
         return self._links[name].wanted
@@ -157,7 +162,10 @@ class Links:
 
     def _change(self, link: _Link, before: Iterable[Filter], after: Iterable[Filter]) -> None:
         """Change what is wanted on this side of the link."""
-        _exchange(link.summary, self._passing(link, before), self._passing(link, after))
+        after = list(after)
+        passing = self._passing(link, after)
+        self.counts["told_unadvertised"] += len(after) - len(passing)
+        _exchange(link.summary, self._passing(link, before), passing)
         link.changed = True
 
     def _passing(self, link: _Link, filters: Iterable[Filter]) -> list[Filter]:
@@ -165,6 +173,10 @@ class Links:
         if not self.advertising:
             return list(filters)
         return [each for each in filters if any(overlaps(each, advert) for advert in link.advertised)]
+
+    def _adverts(self, link: _Link) -> Set[Filter]:
+        """What the neighbour is to hear of as advertised: whoever goes by none may send everything."""
+        return link.adverts.told() if self.advertising else _ALL
 
     def _wanted_here(self, name: str) -> Iterator[Filter]:
         """All that is wanted on this side of the link with a neighbour, each for every reason."""
@@ -342,15 +354,18 @@ class Links:
         link.deflating, link.inflated = False, 0
         stream = Stream(self.position.topology.order, max(now_ms, link.began_ms + 1))
         wanted = pieces(Exchange(_sorted(link.summary.told())))
-        advertised = pieces(Exchange(_sorted(link.adverts.told()))) if self.advertising else [NOTHING]
+        advertised = pieces(Exchange(_sorted(self._adverts(link))))
         letters = [(each, NOTHING) for each in wanted]
-        letters += [(NOTHING, each) for each in advertised if any(each)]
+        if self.advertising:
+            letters += [(NOTHING, each) for each in advertised if any(each)]
+        else:
+            letters[0] = (wanted[0], advertised[0])
         for number, (each, advert) in enumerate(letters, 1):
             yield Sent(name, Told(stream, number, each, advert, True, number == len(letters)))
 
     def _tell_changes(self, name: str, link: _Link, stream: Stream) -> Iterator[Sent]:
         wanted = self._growth(link) if self.inflating else _difference(link.told[0], link.summary.told())
-        advertised = _difference(link.told[1], link.adverts.told()) if self.advertising else NOTHING
+        advertised = _difference(link.told[1], self._adverts(link))
         letters = [(each, NOTHING) for each in pieces(wanted)]
         letters += [(NOTHING, each) for each in pieces(advertised)]
         for each, advert in letters:

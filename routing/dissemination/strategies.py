@@ -5,8 +5,9 @@ as a summary: `identity` tells identical filters once, `covering` only those tha
 `cbcb`, by which nothing is taken back until somebody asks (`pulling.py`). Behind
 the strategy may stand, joined by +, what is made of that: `merging`, `imperfect` with a bound in per cent,
 `pre-prune` with a share of predicates in per cent; and `advertised`, by which filters go only where something
-is advertised that they overlap. `simple` with any of these goes along the tree too, and a set of filters has
-each of them once: there it is `identity`.
+is advertised that they overlap, and events that are not advertised are refused, with the seconds for which an
+advertisement lingers after its end; or `advertised-counted`, by which such events are only counted. `simple`
+with any of these goes along the tree too, and a set of filters has each of them once: there it is `identity`.
 """
 
 from collections.abc import Callable, Mapping, Set
@@ -21,6 +22,7 @@ from branchline.routing.dissemination.summaries import (
     Summary,
 )
 from branchline.routing.filters import Filter
+from branchline.routing.limits import LINGER_MS
 from branchline.routing.methods.protocols import Dissemination, OnTree
 from branchline.routing.methods.simple import Simple
 from branchline.routing.methods.words import Named, chosen_name, number_fault, unknown
@@ -47,9 +49,9 @@ MERGINGS: Mapping[str, tuple[str, str]] = {
 }
 """What may be made of a summary: the modules of `routing/optimise/` that do it, and what they count."""
 
-ADVERTISED = "advertised"
-NUMBERED = frozenset({"imperfect", PRUNED})
-NAMES = (*STRATEGIES, *MERGINGS, ADVERTISED)
+ADVERTISED, COUNTED = "advertised", "advertised-counted"
+NUMBERED = frozenset({"imperfect", PRUNED, ADVERTISED})
+NAMES = (*STRATEGIES, *MERGINGS, ADVERTISED, COUNTED)
 
 
 def parts_of(text: str) -> list[str]:
@@ -61,13 +63,15 @@ def strategy_fault(text: str) -> str | None:
     """Why the text names no dissemination; None if it does."""
     first, *more = parts_of(text)
     wrong = unknown("dissemination", first, STRATEGIES)
-    behind = [unknown("dissemination", each, (*MERGINGS, ADVERTISED)) for each in more]
+    behind = [unknown("dissemination", each, (*MERGINGS, ADVERTISED, COUNTED)) for each in more]
     numbers = [number_fault("dissemination", each, NUMBERED) for each in (first, *more)]
     found = next((each for each in (wrong, *behind) if each is not None), None)
     if found is None:
         found = next((each for each in numbers if each is not None), None)
     if found is None and len(set(more)) < len(more):
         found = f"dissemination = {text!r} names something twice"
+    if found is None and {ADVERTISED, COUNTED} <= {chosen_name(each).name for each in more}:
+        found = f"dissemination = {text!r}: {ADVERTISED} refuses what {COUNTED} lets in"
     return found
 
 
@@ -76,9 +80,16 @@ def make_dissemination(text: str) -> Dissemination | OnTree:
     if text == FLOODING:
         return Simple()
     first, *more = map(chosen_name, parts_of(text))
-    mergings = tuple(each for each in more if each.name != ADVERTISED)
-    advertising = len(mergings) < len(more)
-    return OnTree(partial(_summary, first.name, mergings), advertising, first.name == INFLATING)
+    mergings = tuple(each for each in more if each.name in MERGINGS)
+    adverts = {each.name: each.number for each in more if each.name not in MERGINGS}
+    linger_s = adverts.get(ADVERTISED)
+    return OnTree(
+        partial(_summary, first.name, mergings),
+        ADVERTISED in adverts,
+        first.name == INFLATING,
+        COUNTED in adverts,
+        LINGER_MS if linger_s is None else linger_s * 1_000,
+    )
 
 
 def _summary(strategy: str, mergings: tuple[Named, ...]) -> Summary:

@@ -44,6 +44,8 @@ COUNTS: Mapping[str, tuple[str, str]] = {
     "predicates_fulfilled": ("boolean", "predicates that an event satisfies"),
     "trees_evaluated": ("boolean", "trees with enough of them to be evaluated"),
     "predicates_pruned": ("prune", "predicates of other homes' filters that are left out, at each match"),
+    "events_unadvertised": ("advertised", "events that entered and that no advertisement holds for"),
+    "told_unadvertised": ("advertised", "filters that a neighbour was not told, since none overlaps them"),
     "covering_tests": (
         "tell-covering",
         "filters that were compared, to tell neighbours only what none covers",

@@ -16,6 +16,7 @@ from branchline.routing.compiling import Compiled
 from branchline.routing.control import Ended, Identity, Subscribed
 from branchline.routing.dissemination.summaries import Summary
 from branchline.routing.event import Event
+from branchline.routing.limits import LINGER_MS
 from branchline.routing.prefix.forwarding import Found, Wanted
 from branchline.routing.prefix.places import Owner
 from branchline.routing.prefix.trees import Prefix
@@ -147,6 +148,16 @@ class OnTree:
     summary: Callable[[], Summary]
     """Makes one that holds nothing yet."""
     advertising: bool = False
-    """Whether neighbours are told only what overlaps what is advertised on their side."""
+    """Whether neighbours are told only what overlaps what is advertised on their side, and publishers must
+    advertise what they send."""
     inflating: bool = False
     """Whether what is gone is taken back only from whoever asks."""
+    counting: bool = False
+    """Whether publishers may advertise, and what enters without that is only counted."""
+    linger_ms: int = LINGER_MS
+    """How long what was advertised goes on pulling subscriptions after its end."""
+
+    @property
+    def takes_adverts(self) -> bool:
+        """Whether publishers may advertise."""
+        return self.advertising or self.counting

@@ -20,6 +20,7 @@ from operator import attrgetter
 
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import (
+    ADVERTISING,
     Ack,
     Change,
     Ended,
@@ -30,6 +31,17 @@ from branchline.routing.control import (
     Status,
     Subscribed,
 )
+from branchline.routing.dissemination.adverts import (
+    EVERY_EVENT,
+    AdvertAwaited,
+    Advertised,
+    Adverts,
+    Gated,
+    Lingering,
+    Unadvertised,
+    Unremembered,
+    Withdrawn,
+)
 from branchline.routing.dissemination.links import Answered, Confirmed, Heard, LinkFact, Links, Owed, Sent
 from branchline.routing.dissemination.marking import MarkedPending
 from branchline.routing.dissemination.pulling import Concluded, Pull, Pulled, PullFact, Replied, Reply
@@ -39,16 +51,23 @@ from branchline.routing.event import Event
 from branchline.routing.limits import ENDED_REMEMBERED_MS, SUBSCRIPTIONS_PER_SUBSCRIBER
 from branchline.routing.methods.protocols import Dissemination, Forwarding, Learning, OnTree
 from branchline.routing.optimise.learned import Learned, sample
+from branchline.routing.overlay.admission import Admission
 from branchline.routing.overlay.dividing import Arrival, Divider, Routed
 from branchline.routing.overlay.ending import end_all_of
 from branchline.routing.overlay.facts import Fact, Held, Kept, Lapsed, Limited, Released, Removed, Vacant
 from branchline.routing.overlay.home import Answer, Home
 from branchline.routing.overlay.letters import Body, Complete, Expire, Letter, Refresh, Report
-from branchline.routing.overlay.pending import Awaited
+from branchline.routing.overlay.pending import Awaited, Pending
 from branchline.routing.overlay.position import Position
+from branchline.routing.overlay.publishing import Advertising, Publishers
 from branchline.routing.overlay.topology import Topology, fault
 from branchline.routing.stored_table import StoredTable
 from branchline.routing.subscriptions import SubscriptionTable
+
+_UNUSED = (
+    "the dissemination here has no advertisements: publish without, or start the routers with one that has, "
+    "as in --dissemination covering+advertised"
+)
 
 
 @dataclass(slots=True)
@@ -93,6 +112,7 @@ class Broker:
                 dissemination.inflating,
             )
             self.home.pending = MarkedPending(self.position, self.links)
+        self.adverts, self.publishers = self._with_publishers(dissemination)
         self.refresher: Refresher | None = None
         """Where what is gone is taken back only from whoever asks."""
         if self.links is not None and self.links.inflating:
@@ -105,6 +125,18 @@ class Broker:
         """For each home, the subscriptions that this call's letters told about."""
         self._asked_at: dict[Identity, int] = {}
         """The requests of this call for what then waits."""
+        self._advertised_at: dict[Identity, int] = {}
+        """The same of advertisements."""
+
+    def _with_publishers(self, dissemination: Dissemination | OnTree) -> tuple[Adverts, Publishers]:
+        if self.links is None or not isinstance(dissemination, OnTree):
+            adverts = Adverts(lambda before, after: None, Pending(self.position))
+            return adverts, Publishers(self.position, self.home, adverts, _UNUSED, 0)
+        adverts = Adverts(self.links.own_adverts, MarkedPending(self.position, self.links))
+        if dissemination.takes_adverts:
+            self.divider.admission = Admission(adverts, dissemination.advertising)
+        unused = None if dissemination.takes_adverts else _UNUSED
+        return adverts, Publishers(self.position, self.home, adverts, unused, dissemination.linger_ms)
 
     def __len__(self) -> int:
         """How many filters events are asked for, as far as that is known without looking at them."""
@@ -139,6 +171,7 @@ class Broker:
                     self.refresher.pulls.forget()
                 self._kept = []
                 self._in_force(self.home.pending.reconsider())
+                self.adverts.pending.reconsider()
             case Awaited():
                 self._in_force(self.home.pending.await_(fact), index)
             case Report():
@@ -161,6 +194,10 @@ class Broker:
                 return self._learn_of_events(fact)
             case Heard() | Sent() | Confirmed() | Owed() | Answered():
                 return self._obey_link(fact)
+            case Advertised() | Unadvertised() | Unremembered() | Lingering() | Withdrawn() | Gated():
+                return self.adverts.obey(fact) is not None
+            case AdvertAwaited():
+                return self._await_advert(fact, index)
             case Pulled() | Replied() | Concluded():
                 return self._obey_pull(fact)
             case Released():
@@ -202,6 +239,7 @@ class Broker:
             yield self.learned
         if self.links is not None:
             yield from self.links.facts()
+        yield from self.adverts.facts()
         if self.refresher is not None:
             yield from self.refresher.pulls.facts()
 
@@ -258,6 +296,16 @@ class Broker:
         self.links.obey(fact)
         if isinstance(fact, Confirmed) and isinstance(self.home.pending, MarkedPending):
             self._in_force(self.home.pending.settled())
+        if isinstance(fact, Confirmed) and isinstance(self.adverts.pending, MarkedPending):
+            for awaited in self.adverts.came(self.adverts.pending.settled()):
+                self._said.acks += self.publishers.in_force(awaited)
+        return True
+
+    def _await_advert(self, fact: AdvertAwaited, index: int | None) -> bool:
+        if self.links is None:
+            return False
+        for awaited in self.adverts.obey(fact) or ():
+            self._said.acks += self.publishers.in_force(awaited, index)
         return True
 
     def _obey_pull(self, fact: PullFact) -> bool:
@@ -280,10 +328,30 @@ class Broker:
         self.home.limit.begin(fresh=self.home.number is None)
         for forgotten in self.table.forgettable(now_ms):
             self._do(forgotten)
+        for over in list(self.adverts.over(now_ms)):
+            self._do(over)
+        self._gate(now_ms)
+
+    def _gate(self, now_ms: int) -> None:
+        """Note whether subscriptions go only where something is advertised; if not so before, by and by."""
+        gated = self.links is not None and self.links.advertising
+        if self.links is None or gated == bool(self.adverts.gated):
+            return
+        if gated and self.links.has_told():
+            # What has entered so far was let in whatever it was, and is on its way.
+            self._linger(now_ms)
+        self._do(Gated(gated))
+
+    def _linger(self, now_ms: int) -> None:
+        """Go on pulling all subscriptions, for events on their way that entered under other terms."""
+        if isinstance(self._dissemination, OnTree) and self._dissemination.advertising:
+            self._do(Lingering(*EVERY_EVENT, now_ms + self._dissemination.linger_ms))
 
     def ask(self, now_ms: int, index: int, request: Request) -> None:
-        """A request of a subscriber whose home this is."""
-        if request.all:
+        """A request of a subscriber whose home this is, or of a publisher that publishes here."""
+        if request.operation in ADVERTISING:
+            self._advertise(index, self.publishers.answer(now_ms, index, request))
+        elif request.all:
             for answer in end_all_of(self.home, now_ms, index, request):
                 self._answer(index, answer)
         else:
@@ -296,6 +364,18 @@ class Broker:
         if answer.awaited is not None:
             self._asked_at[answer.awaited.identity] = index
             self._do(answer.awaited, index)
+
+    def _advertise(self, index: int | None, answer: Advertising) -> None:
+        self._said.acks += answer.acks
+        if answer.facts:
+            assert self.home.number is not None, "what is advertised has a number"
+            self._do(self.home.number)
+        for fact in answer.facts:
+            self._do(fact)
+        if answer.awaited is not None:
+            self._do(AdvertAwaited(answer.awaited), index)
+            if index is not None:
+                self._advertised_at[answer.awaited.identity] = index
 
     def propose(self, now_ms: int, topology: Topology, newest: Topology | None) -> Rejection | None:
         """A topology that an operator asks for, to follow the newest that is known here."""
@@ -373,13 +453,17 @@ class Broker:
         if isinstance(self.home.pending, MarkedPending):
             for awaited in self.home.pending.unmarked():
                 self._do(replace(awaited, marks=links.marks()), self._asked_at.get(awaited.identity))
+        if isinstance(self.adverts.pending, MarkedPending):
+            for awaited in self.adverts.pending.unmarked():
+                marked = replace(awaited, marks=links.marks())
+                self._do(AdvertAwaited(marked), self._advertised_at.get(awaited.identity))
         for to, settled in list(links.answers()):
             self._do(Answered(to, settled.number))
             self._said.letters.append(Letter(to, self.name, settled))
         if self.refresher is not None:
             for pulled in replying:
                 self._take_steps(self.refresher.reply(pulled))
-        self._asked_at = {}
+        self._asked_at, self._advertised_at = {}, {}
         if leads:
             self._said.counts += links.counts
         links.counts.clear()
@@ -480,6 +564,7 @@ class Broker:
         before, kept = self.position.neighbours, self._kept
         unanswered = None if self.refresher is None else self.refresher.pulls.unanswered()
         self._do(topology)
+        self._linger(now_ms)
         now = self.position.neighbours
         self._said.letters += [
             Letter(each, self.name, topology) for each in dict.fromkeys((*before, *now)) if each != teller
@@ -501,6 +586,8 @@ class Broker:
             for ended, ack in list(self.home.end_all(now_ms)):
                 self._said.acks.append(ack)
                 self._number_and_learn(ended)
+            for answer in self.publishers.end_all(now_ms):
+                self._advertise(None, answer)
 
     def _tell_pending_again(self) -> None:
         for awaited in self.home.pending.awaited():
@@ -515,6 +602,7 @@ class Broker:
         `within` are the brokers that were made anew from the same records; they need not be told.
         """
         self._end_if_leaving(now_ms)
+        self._linger(now_ms)
         outside = [each for each in self.position.neighbours if each not in within]
         if isinstance(self._dissemination, OnTree):
             self._handles_control = True

@@ -26,6 +26,7 @@ from branchline.routing.filters import Filter
 from branchline.routing.limits import HOPS_MAX
 from branchline.routing.methods.protocols import Forwarding, Interest
 from branchline.routing.optimise.entries import as_interest, plain
+from branchline.routing.overlay.admission import NOT_ADVERTISED, Admission
 from branchline.routing.overlay.position import Position
 from branchline.routing.prefix.delivering import decide
 from branchline.routing.prefix.forwarding import Found
@@ -84,6 +85,8 @@ class Routed:
     """Subscribers that were found and do not get it: false positives, had nobody checked."""
     retired: int = 0
     """Homes in the scope that are no more."""
+    outside: bool = False
+    """No advertisement holds for it, where it entered."""
 
 
 class _Unreadable(Exception):
@@ -148,6 +151,8 @@ class Divider:
         self.forwarding = forwarding
         self._paper_delivery = paper_delivery
         self._own = _Own(table, position.name)
+        self.admission: Admission | None = None
+        """Which events are let in, where publishers advertise."""
         self.renewed: set[Identity] | None = None
         """Subscriptions here whose filters have changed. Noted once somebody made it a set; whoever reads it
         empties it."""
@@ -200,11 +205,23 @@ class Divider:
                 Code.HOPS_TOO_MANY, f"this copy has crossed {header.hops} links; the limit is {HOPS_MAX}"
             )
             return routed
+        event = Event(lambda: _readable(arrival.content))
         try:
-            self._divide(arrival, bool(scope >> here & 1), routed)
+            if not self._is_refused(arrival, event, routed):
+                self._divide(arrival, event, bool(scope >> here & 1), routed)
         except _Unreadable as unreadable:
             routed.copies, routed.deliveries, routed.refused = [], [], unreadable.rejection
         return routed
+
+    def _is_refused(self, arrival: Arrival, event: Event, routed: Routed) -> bool:
+        """Whether the event must not enter; what has entered somewhere, or was owed to one, may go on."""
+        admission = self.admission
+        if admission is None or arrival.header is not None or arrival.only is not None:
+            return False
+        routed.outside = not admission.adverts.admits(event)
+        if routed.outside and admission.required:
+            routed.refused = NOT_ADVERTISED
+        return routed.refused is not None
 
     # Many at once: see `entering.py` and `passing.py`
 
@@ -240,9 +257,8 @@ class Divider:
         routed = Routed(prefix=prefix, scope=self._position.routes.everybody)
         return self._copies(hops, None, routed)
 
-    def _divide(self, arrival: Arrival, local: bool, routed: Routed) -> None:
+    def _divide(self, arrival: Arrival, event: Event, local: bool, routed: Routed) -> None:
         header, position = arrival.header, self._position
-        event = Event(lambda: _readable(arrival.content))
         if position.joining and header is None and arrival.only is None:
             sponsor = position.neighbours[0]
             routed.copies.append(self._copy(sponsor, UNMATCHED, routed.scope, header))

@@ -29,6 +29,7 @@ from branchline.routing.compiled.walking import Walker
 from branchline.routing.control import Identity
 from branchline.routing.deliveries import Names
 from branchline.routing.methods.protocols import Indexed
+from branchline.routing.overlay.admitting import Admitting
 from branchline.routing.overlay.copying import Copied, Copying
 from branchline.routing.overlay.dividing import Arrival, Divider, Routed
 from branchline.routing.overlay.scan import Scan
@@ -94,6 +95,10 @@ class Entered:
     copied: Copied = field(default_factory=Copied)
     refuted: int = 0
     exact_checks: int = 0
+    refused: Sequence[int] = ()
+    """Those that are not let in: no advertisement holds for them."""
+    unadvertised: int = 0
+    """How many there are for which none does, let in or not."""
 
 
 class Pairs(NamedTuple):
@@ -107,6 +112,11 @@ class Pairs(NamedTuple):
     part: NDArray[np.int64]
     """The owner's code in the interests of this part."""
 
+    def kept(self, which: NDArray[np.bool_]) -> "Pairs":
+        """Only some of them."""
+        event, sort, number, code, part = self
+        return Pairs(event[which], sort[which], number[which], code[which], part[which])
+
 
 class Entrance:
     """Where events enter at one broker."""
@@ -116,12 +126,16 @@ class Entrance:
         self._names = names
         self._copying = Copying(divider, names)
         self._owners: list[_Owners] = []
+        self._admitting: Admitting | None = None
 
     def interests(self, paths: Paths) -> "Sequence[Interests] | None":
         """Those of the broker, for batches; None if events cannot be routed so now, or never."""
         forwarding = self._divider.forwarding
         if not isinstance(forwarding, Indexed) or not self._divider.is_open():
             return None
+        admission = self._divider.admission
+        if admission is not None and (self._admitting is None or not self._admitting.is_fresh(paths)):
+            self._admitting = Admitting(admission, paths)
         return forwarding.interests(paths)
 
     @property
@@ -134,7 +148,12 @@ class Entrance:
     ) -> Entered:
         """Where the events go that have rows. Changes nothing."""
         events = len(arrivals)
-        event, sort, number, code, part = self.found(interests, scan, events)
+        pairs = self.found(interests, scan, events)
+        outside = self._outside(scan, arrivals)
+        refused = outside if outside is not None and self._is_required() else None
+        if refused is not None:
+            pairs = pairs.kept(~refused[pairs.event])
+        event, sort, number, code, part = pairs
         here, away = sort != HOME, sort == HOME
         special = np.zeros(events, np.bool_)
         special[event[here & ((sort == INEXACT) | scan.arrays[event])]] = True
@@ -142,9 +161,20 @@ class Entrance:
         subscribers = np.int64(max(len(self._names.all), 1))
         owed = np.unique(event[plain] * subscribers + number[plain])
         entered = Entered(owed // subscribers, (owed % subscribers).astype(np.int32))
+        if outside is not None:
+            entered.unadvertised = int(outside.sum())
+        if refused is not None:
+            entered.refused = np.flatnonzero(refused).tolist()
         self._decide(interests, arrivals, scan, (event, code, part), here & special[event], entered)
         entered.copied = self._copying.copies(arrivals, scan, walker, event[away], number[away])
         return entered
+
+    def _outside(self, scan: Scan, arrivals: Sequence[Arrival]) -> NDArray[np.bool_] | None:
+        """Of each event whether no advertisement holds for it; None where that does not matter."""
+        return None if self._admitting is None else self._admitting.outside(scan, arrivals)
+
+    def _is_required(self) -> bool:
+        return self._admitting is not None and self._admitting.admission.required
 
     def found(self, interests: Sequence[Interests], scan: Scan, events: int) -> "Pairs":
         """Who is interested in which of so many events."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from branchline.routing.control import Change, Number
+from branchline.routing.dissemination.adverts import AdvertFact
 from branchline.routing.dissemination.links import LinkFact
 from branchline.routing.dissemination.pulling import PullFact
 from branchline.routing.optimise.learned import Learned
@@ -88,6 +89,7 @@ Fact: TypeAlias = (
     | Released
     | Learned
     | LinkFact
+    | AdvertFact
     | PullFact
 )
 

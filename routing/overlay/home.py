@@ -10,6 +10,7 @@ All shards of a job hold the same home and do the same; only the leading one's a
 
 from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.compiling import Compiled, compile_filter
@@ -119,7 +120,7 @@ class Home:
                 identity,
                 subscribed.number,
                 request.request,
-                note=_note(subscribed),
+                note=always_note(subscribed.spelling, subscribed.filter),
                 own=request.own,
             )
         )
@@ -132,7 +133,7 @@ class Home:
     def in_force(self, awaited: Awaited, index: int | None = None) -> list[Ack]:
         """The acks that a subscription is in force, by where the last request for it came from."""
         known = self._table.find(awaited.identity)
-        note = _note(known) if isinstance(known, Subscribed) else None
+        note = always_note(known.spelling, known.filter) if isinstance(known, Subscribed) else None
         own = known is not None and known.own
         return [
             self._ack(index, Status.IN_FORCE, awaited.identity, awaited.number, request, note=note, own=own)
@@ -165,10 +166,10 @@ class Home:
             return Answer([ack(Status.EXPIRED if known.expired and not asks_to_end else Status.ENDED)])
         if request.operation is Operation.RENEW:
             return Answer([ack(Status.RENEWED)])
-        accepted = ack(Status.ACCEPTED, _note(known))
+        accepted = ack(Status.ACCEPTED, always_note(known.spelling, known.filter))
         awaited = self.pending.find(known.identity)
         if awaited is None:
-            return Answer([accepted, ack(Status.IN_FORCE, _note(known))])
+            return Answer([accepted, ack(Status.IN_FORCE, always_note(known.spelling, known.filter))])
         asking = dict.fromkeys((*awaited.requests, request.request))
         return Answer([accepted], awaited=replace(awaited, requests=tuple(asking)[-REQUESTS_REMEMBERED:]))
 
@@ -266,14 +267,20 @@ class Home:
         )
 
 
-def with_request(known: Subscribed | Ended | None, request: Request) -> tuple[str, ...]:
-    """The requests to be remembered with a subscription after this one."""
+class _Remembering(Protocol):
+    @property
+    def requests(self) -> tuple[str, ...]: ...
+
+
+def with_request(known: _Remembering | None, request: Request) -> tuple[str, ...]:
+    """The requests to be remembered with a subscription or an advertisement after this one."""
     requests = known.requests if known else ()
     return requests if request.request is None else (*requests, request.request)[-REQUESTS_REMEMBERED:]
 
 
-def _note(subscribed: Subscribed) -> str | None:
-    compiled = compile_filter(subscribed.spelling, subscribed.filter)
+def always_note(spelling: str, filter_: str) -> str | None:
+    """What whoever asks with this filter should know of it."""
+    compiled = compile_filter(spelling, filter_)
     if isinstance(compiled, Compiled) and compiled.always:
         return "this filter matches every event"
     return None

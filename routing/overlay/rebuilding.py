@@ -15,18 +15,22 @@ Hence what is made of it:
 - A home numbers on in a new life, above all that is recorded.
 - A broker has joined if one of its job had: their records are the same. If none had, none has.
 - No lease was told to expire: those that are over will be.
+- What is advertised lets events in at once, and is told and answered again as what is pending. What lingered
+  is not recorded: so all subscriptions are pulled, for as long as anything lingers.
 - The Routing Tree is not recorded: it is told anew by snapshots, and meanwhile every filter is asked.
 
 Copies of events that were held are not recorded either; whoever calls this sees to them.
 """
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 
-from branchline.routing.control import Ack, Change, Ended, Forgotten, Identity, Number, Subscribed
+from branchline.routing.control import Ack, Ended, Forgotten, Identity, Number, Subscribed
+from branchline.routing.dissemination.adverts import AdvertAwaited, Advertised, Unadvertised, Unremembered
 from branchline.routing.overlay.facts import Fact
 from branchline.routing.overlay.letters import Complete, Letter
 from branchline.routing.overlay.pending import Awaited
+from branchline.routing.overlay.recording import Recorded as Told
 from branchline.routing.overlay.recording import to_record
 from branchline.routing.overlay.topology import Topology
 from branchline.routing.shard import Job, Shard, ShardState
@@ -37,13 +41,20 @@ class Recorded:
     """The records of `filters`, folded: what stands, what has ended lately, and the topology."""
 
     changes: dict[Identity, Subscribed | Ended] = field(default_factory=dict)
+    adverts: dict[Identity, Advertised | Unadvertised] = field(default_factory=dict)
     topology: Topology | None = None
 
-    def add(self, told: Change | Topology) -> None:
+    def add(self, told: Told) -> None:
         """The next record. A batch that was run again wrote its own again: an older one means nothing."""
         if isinstance(told, Topology):
             if self.topology is None or told.order > self.topology.order:
                 self.topology = told
+        elif isinstance(told, Advertised | Unadvertised):
+            advert = self.adverts.get(told.identity)
+            if advert is None or told.order >= advert.order:
+                self.adverts[told.identity] = told
+        elif isinstance(told, Unremembered):
+            self.forget_advert(told.identity)
         elif isinstance(told, Forgotten):
             self.changes.pop(told.identity, None)
         else:
@@ -55,6 +66,10 @@ class Recorded:
         """A tombstone: what ended was remembered long enough."""
         self.changes.pop(identity, None)
 
+    def forget_advert(self, identity: Identity) -> None:
+        """A tombstone of an advertisement."""
+        self.adverts.pop(identity, None)
+
     @property
     def standing(self) -> list[Subscribed]:
         return [change for change in self.changes.values() if isinstance(change, Subscribed)]
@@ -65,11 +80,11 @@ class Rebuilt:
     """A job's state made anew, and what must be written before it goes on, in this order."""
 
     state: ShardState
-    filters: list[Change | Topology]
+    filters: list[Told]
     letters: list[Letter]
     acks: list[Ack]
     pending: int
-    """How many subscriptions wait for reports again."""
+    """How many subscriptions and advertisements wait for answers again."""
     joining: bool
 
 
@@ -106,7 +121,7 @@ def rebuild(
     if newest is not None and recorded.topology is None and len(newest.members) > 1:
         # A job does not record what it began with; the next rebuild need not be told of it.
         filters.append(newest)
-    pending = sum(len(broker.home.pending.awaited()) for broker in shard.brokers.values())
+    pending = sum(len(broker.home.pending) + len(broker.adverts.pending) for broker in shard.brokers.values())
     joining = any(broker.joining for broker in shard.brokers.values())
     return Rebuilt(shard.state(), filters, letters, acks, pending, joining)
 
@@ -131,11 +146,22 @@ def _facts(
         if joined:
             yield Complete()
     own = [change for change in recorded.changes.values() if change.identity.home == name]
-    highest = max((change.number.incarnation for change in own), default=0)
+    adverts = [change for change in recorded.adverts.values() if change.identity.home == name]
+    highest = max((change.number.incarnation for change in (*own, *adverts)), default=0)
     yield Number(max(now_ms, highest + 1), 0)
     yield from recorded.changes.values()
+    yield from _advertised(adverts)
     if topology is None or [member.name for member in topology.members] == [name]:
         return
     for change in own:
         if isinstance(change, Subscribed) and (change.identity, change.number) not in in_force:
             yield Awaited(change.identity, change.number, change.requests or (None,))
+
+
+def _advertised(adverts: Iterable[Advertised | Unadvertised]) -> Iterator[Fact]:
+    for advert in adverts:
+        yield advert
+        if isinstance(advert, Advertised):
+            # The same once more: it is in force while that is pending.
+            yield replace(advert, revision=advert.revision + 1)
+            yield AdvertAwaited(Awaited(advert.identity, advert.number, advert.requests or (None,)))

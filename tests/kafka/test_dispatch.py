@@ -28,6 +28,7 @@ from branchline.kafka.topics import Topics
 from branchline.routing.codes import Code
 from branchline.routing.control import Identity, Number, Operation, Request, Subscribed
 from branchline.routing.limits import ENDED_REMEMBERED_MS, LEASE_MIN_MS
+from branchline.routing.methods.naming import Methods
 from branchline.routing.overlay.letters import Body, Complete, Letter
 from branchline.routing.prefix.header import Header, decode, encode
 from branchline.routing.prefix.trees import UNMATCHED
@@ -502,3 +503,33 @@ def test_topics_are_removed_before_all_else_and_told_last() -> None:
         "removed",
         "alice",
     ) and "id" not in told
+
+
+def test_what_is_not_advertised_is_owed_to_everybody_until_it_is() -> None:
+    """A dead letter with its code; retried as it says, it is refused again, and delivered once advertised."""
+    topics, methods = Topics("branchline"), Methods("rematch", "table", "covering+advertised")
+    shard = Shard(replace(alone("main"), methods=methods), 0)
+
+    def run(control: list[Request], events: list[Record]) -> list[Dispatch]:
+        place = Place(topics.control, 0, 0, 1)
+        asked = [Record(place, None, encode_request(each)) for each in control]
+        intake = read_batch(topics, asked, events)
+        outputs = shard.handle(1, intake.updates, intake.control, intake.events())
+        counts = count(intake, outputs, leads=True)
+        assert counts["accepted"] + counts["rejected"] == len(events)
+        return list(one_by_one(topics, dispatch(topics, "main", True, 1, intake, outputs)))
+
+    run([Request(Operation.SUBSCRIBE, "ann", "one", filter="TRUE", request="r1")], [])
+    entering = Record(Place(topics.entry("main"), 0, 7, 5), b"k", b'{"x": 1}')
+    (dead,) = run([], [entering])
+    assert dead.topic == topics.dead_letters
+    said = dict(dead.headers)
+    assert (said[bl.CODE], said[bl.OWED]) == (b"not-advertised", b"event")
+    retried = Record(
+        Place(topics.broker("main"), 0, 0, 9), b"k", b'{"x": 1}', ((bl.ORIGIN, said[bl.ORIGIN]),)
+    )
+    (again,) = run([], [retried])
+    assert dict(again.headers)[bl.OWED] == b"event"
+    run([Request(Operation.ADVERTISE, "shop", "one", filter="x = 1", request="r2")], [])
+    (delivered,) = run([], [retried])
+    assert delivered.topic == topics.out("ann")

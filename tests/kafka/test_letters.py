@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from table_filters import entries, filters_in, sql
 
+from branchline.kafka.advertisements import identity_of_key
 from branchline.kafka.exchanges import filters_from_text, filters_text
 from branchline.kafka.fields import COUNTED_MAX, FORMAT_VERSION
 from branchline.kafka.letters import (
@@ -28,6 +29,7 @@ from branchline.kafka.messages import LETTER_MAX_BYTES, REQUEST_ID_MAX_CHARS, de
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Ended, Forgotten, Identity, Number, Subscribed
 from branchline.routing.dissemination import pulling, telling
+from branchline.routing.dissemination.adverts import Advertised, Unremembered
 from branchline.routing.dissemination.telling import Exchange, Stream
 from branchline.routing.filters import conjoin
 from branchline.routing.limits import FILTER_MAX_BYTES, REQUESTS_REMEMBERED
@@ -141,6 +143,32 @@ def test_what_is_told_reads_back_from_its_fields(told: Told) -> None:
     """`told_from_fields` is the inverse of `told_fields`, also by way of JSON."""
     assert told_from_fields(told_fields(told)) == told
     assert told_from_fields(json.loads(json.dumps(told_fields(told)))) == told
+
+
+@given(our.advertised(identities) | our.unadvertised(identities))
+def test_an_advertisement_on_filters_reads_back_under_a_key_of_its_own(recorded: Any) -> None:
+    """Which no subscription has; to whoever reads subscriptions alone it is none, and it is no letter."""
+    key, value = encode_recorded(recorded)
+    assert decode_recorded(value) == recorded
+    assert identity_of_key(key) == recorded.identity
+    assert identity_of_key(str(recorded.identity).encode()) is None
+    assert isinstance(decode_change(value), Rejection)
+    fields = {"version": 1, "from": "virginia", **told_fields(recorded)}
+    assert rejected(fields).code is Code.CONTROL_INVALID
+    gone = Unremembered(recorded.identity, recorded.number)
+    assert encode_recorded(gone) == (key, None)
+    assert told_from_fields(told_fields(gone)) == gone
+
+
+@pytest.mark.parametrize("field", ["publisher", "number", "filter", "requests", "state"])
+def test_an_advertisement_without_a_field_is_none(field: str) -> None:
+    """Nor one with a field of another type, or one more."""
+    whole = {"version": 1, **told_fields(Advertised(ALICE, Number(1, 2), "sql", "TRUE"))}
+    assert isinstance(decode_recorded(json.dumps(whole).encode()), Advertised)
+    for broken in ({**whole, field: 5.5}, {**whole, "lease_ms": 5}):
+        assert isinstance(decode_recorded(json.dumps(broken).encode()), Rejection)
+    del whole[field]
+    assert isinstance(decode_recorded(json.dumps(whole).encode()), Rejection)
 
 
 @given(topologies | our.changes(identities, forgetting=False))

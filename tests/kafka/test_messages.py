@@ -93,6 +93,24 @@ whole_requests = st.one_of(
         request=st.none() | request_ids,
         lease_ms=leases,
     ),
+    st.builds(
+        Request,
+        st.just(Operation.ADVERTISE),
+        our.legal_names,
+        our.legal_names,
+        st.none() | our.legal_names,
+        our.texts,
+        our.texts,
+        st.none() | request_ids,
+    ),
+    st.builds(
+        Request,
+        st.just(Operation.UNADVERTISE),
+        our.legal_names,
+        our.legal_names,
+        st.none() | our.legal_names,
+        request=st.none() | request_ids,
+    ),
 )
 asked_before = st.lists(request_ids, max_size=3).map(tuple)
 times = st.integers(0, 2**50)
@@ -141,6 +159,19 @@ def test_a_request_reads_back(request: Request) -> None:
     """What `encode_request` writes is what `decode_request` reads."""
     assert decode_request(encode_request(request)) == request
     assert decode_control(encode_request(request)) == request
+
+
+def test_a_publishers_request_names_a_publisher() -> None:
+    """And no subscriber; so do its answers, also those to what cannot be read."""
+    request = Request(Operation.ADVERTISE, "shop", "one", filter="x > 1", request="r")
+    fields = json.loads(encode_request(request))
+    assert fields["publisher"] == "shop" and "subscriber" not in fields
+    assert code_of(message({**fields, "subscriber": "shop"})) is Code.CONTROL_INVALID
+    bad = decode_request(message({**fields, "filter": 5}))
+    assert isinstance(bad, BadRequest) and (bad.subscriber, bad.advert) == ("shop", True)
+    ack = Ack(0, Status.IN_FORCE, "shop", "one", "main", Number(1, 2), "r", advert=True)
+    told = json.loads(encode_ack(ack, PLACE, 5))
+    assert told["publisher"] == "shop" and "subscriber" not in told
 
 
 def test_what_is_left_out_has_its_default() -> None:

@@ -1,5 +1,6 @@
 """What `status` makes of what jobs have told and Kafka has, as JSON and as text."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from branchline.kafka.topics import Topics
 from branchline.ops.status import SILENT_AFTER_S, assemble
 from branchline.ops.status_text import describe
 from branchline.routing.control import Identity, Number, Subscribed
+from branchline.routing.dissemination.adverts import Advertised
 from branchline.routing.methods.naming import Methods
 from branchline.routing.overlay.topology import founded, link
 
@@ -143,11 +145,20 @@ def test_of_two_jobs_that_read_a_topic_the_slower_counts_if_it_runs() -> None:
 def test_brokers_have_their_topology_and_state() -> None:
     """Those of the topology and those that are served; who joins, leaves, or is served elsewhere."""
     assert [tuple(each.values()) for each in found()["brokers"]] == [
-        ("a", "main", "a", "running", 2, False, False),
-        ("b", "main", "a", "running", 1, True, False),
-        ("c", "main", None, None, None, False, True),
+        ("a", "main", "a", "running", 2, False, False, 0),
+        ("b", "main", "a", "running", 1, True, False, 0),
+        ("c", "main", None, None, None, False, True, 0),
     ]
     assert [each["broker"] for each in found(known=Known([]))["brokers"]] == ["a", "b"]
+
+
+def test_brokers_have_their_advertisements() -> None:
+    """How many stand at each; the text has them if there are any."""
+    advertised = Advertised(Identity("b", "shop", "one"), Number(1, 1), "sql", "TRUE")
+    known = replace(KNOWN, advertisements=[advertised])
+    brokers = found(known=known)["brokers"]
+    assert [each["advertisements"] for each in brokers] == [0, 1, 0]
+    assert "BROKER  CLUSTER  TOPOLOGY  ADVERTISED  STATE" in describe(found(known=known))
 
 
 def test_links_have_what_waits_at_either_end() -> None:

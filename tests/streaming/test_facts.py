@@ -12,6 +12,13 @@ from branchline.kafka.arrivals import Received
 from branchline.kafka.letters import encode_letter
 from branchline.kafka.record import Place, Record
 from branchline.routing.control import Ended, Forgotten, Identity, Operation, Request, Subscribed
+from branchline.routing.dissemination.adverts import (
+    AdvertAwaited,
+    Gated,
+    Lingering,
+    Unremembered,
+    Withdrawn,
+)
 from branchline.routing.dissemination.links import Answered, Confirmed, Heard, Owed, Sent
 from branchline.routing.dissemination.pulling import Concluded, Pulled, Replied
 from branchline.routing.dissemination.telling import Exchange, Settled, Stream, Told
@@ -113,6 +120,13 @@ facts: dict[str, st.SearchStrategy[Fact]] = {
     "held": arrivals.map(Held),
     "released": st.just(Released()),
     "learned": our.learned,
+    "advertised": our.advertised(identities),
+    "unadvertised": our.unadvertised(identities),
+    "unremembered": st.builds(Unremembered, identities, our.numbers),
+    "lingering": st.builds(Lingering, our.texts, our.texts, st.integers(0, 2**50)),
+    "withdrawn": st.integers(0, 2**50).map(Withdrawn),
+    "advertawaited": st.builds(Awaited, own, our.numbers, asking, st.none() | marks).map(AdvertAwaited),
+    "gated": st.booleans().map(Gated),
 }
 
 

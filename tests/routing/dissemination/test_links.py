@@ -12,7 +12,7 @@ from table_filters import filters_in, sql
 from branchline.routing.dissemination.links import Answered, Confirmed, Heard, LinkFact, Links
 from branchline.routing.dissemination.strategies import make_dissemination
 from branchline.routing.dissemination.telling import TOLD_PIECE, Exchange, Settled, Stream, Told, pieces
-from branchline.routing.filters import EVERYTHING, Filter, covers
+from branchline.routing.filters import EVERYTHING, Filter, covers, overlaps
 from branchline.routing.methods.protocols import OnTree
 from branchline.routing.overlay.position import Position
 from branchline.routing.overlay.topology import Topology, founded, link
@@ -145,6 +145,39 @@ def test_when_all_is_quiet_each_side_knows_what_is_wanted_behind_a_link(seed: in
     while overlay.step():
         pass
     overlay.check()
+
+
+@given(st.integers(0, 10**6))
+def test_when_all_is_quiet_each_side_knows_what_overlaps_its_advertisements(seed: int) -> None:
+    """Of what is wanted behind a link, just what overlaps something that is advertised on this side of it."""
+    random = Random(seed)
+    overlay = Overlay(some_topology(random), "identity+advertised", random)
+    adverts: dict[str, Counter[Filter]] = {name: Counter() for name in overlay.sides}
+    for side in overlay.sides.values():
+        overlay.finish(side)
+    for _ in range(random.randint(0, 25)):
+        if random.random() < 0.5:
+            overlay.change()
+        else:
+            name, filter_ = random.choice(sorted(overlay.sides)), random.choice(FILTERS)
+            ends = adverts[name][filter_] > 0 and random.random() < 0.5
+            before, after = ([filter_], []) if ends else ([], [filter_])
+            adverts[name].update(after)
+            adverts[name].subtract(before)
+            overlay.sides[name].links.own_adverts(before, after)
+            overlay.finish(overlay.sides[name])
+        for _ in range(random.randint(0, 3)):
+            overlay.step()
+    while overlay.step():
+        pass
+    for side in overlay.sides.values():
+        assert not side.links.marks()
+        numbers = side.position.routes.numbers
+        for neighbour, homes in side.position.routes.behind.items():
+            here = [each for name, own in adverts.items() if not homes >> numbers[name] & 1 for each in +own]
+            behind = overlay.behind(side, neighbour)
+            overlapping = {each for each in behind if any(overlaps(each, advert) for advert in here)}
+            assert side.wanted(neighbour) == overlapping
 
 
 @given(st.integers(0, 10**6))

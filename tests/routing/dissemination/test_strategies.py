@@ -3,6 +3,7 @@
 import pytest
 
 from branchline.routing.dissemination.strategies import make_dissemination, strategy_fault
+from branchline.routing.limits import LINGER_MS
 from branchline.routing.methods.choosing import read_methods, spelled
 from branchline.routing.methods.naming import Methods, misfit
 from branchline.routing.methods.protocols import OnTree
@@ -38,13 +39,37 @@ def test_a_strategy_is_made(text: str) -> None:
         ("identity+merging+merging", "dissemination = 'identity+merging+merging' names something twice"),
         (
             "covering+hiding",
-            "dissemination = 'hiding' is not known; known are merging, imperfect, pre-prune, advertised",
+            "dissemination = 'hiding' is not known; known are merging, imperfect, pre-prune, "
+            "advertised, advertised-counted",
+        ),
+        (
+            "identity+advertised-counted(5)",
+            "dissemination = 'advertised-counted(5)': advertised-counted takes no number",
+        ),
+        (
+            "identity+advertised+advertised-counted",
+            "dissemination = 'identity+advertised+advertised-counted': advertised refuses what "
+            "advertised-counted lets in",
         ),
     ],
 )
 def test_what_names_no_strategy_is_said(text: str, why: str) -> None:
     """With what there is."""
     assert misfit(Methods(dissemination=text)) == why
+
+
+def test_advertisements_are_required_or_counted() -> None:
+    """Required, they linger for so many seconds as the name says, or a day; counted, they gate nothing."""
+    for text, advertising, counting, linger_ms in (
+        ("covering+advertised", True, False, LINGER_MS),
+        ("identity+merging+advertised(7)", True, False, 7_000),
+        ("simple+advertised-counted", False, True, LINGER_MS),
+        ("covering", False, False, LINGER_MS),
+    ):
+        made = make_dissemination(text)
+        assert isinstance(made, OnTree)
+        assert (made.advertising, made.counting, made.linger_ms) == (advertising, counting, linger_ms)
+        assert made.takes_adverts == (advertising or counting)
 
 
 def test_keys_of_all_go_with_simple_dissemination_only() -> None:

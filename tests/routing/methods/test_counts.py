@@ -17,10 +17,11 @@ from branchline.routing.prefix.trees import Trees
 
 RARE = {"access_unindexed", "kd_waiting"}
 """Counted of events that nobody draws, and of filters that have only just come."""
-
-
-BY_LINKS = {"told_inflated", "told_deflated", "requests_answered"}
-"""Counted where neighbours are told and ask, and not by a summary."""
+BY_LINKS = {
+    *("told_inflated", "told_deflated", "requests_answered"),
+    *("events_unadvertised", "told_unadvertised"),
+}
+"""Counted where neighbours are told and ask, or events enter, and not by a summary."""
 
 
 def counted(methods: Methods) -> Counter[str]:
