@@ -4,7 +4,7 @@ Read from the tables of names, so that a method that is added there is held to a
 takes a number is there twice, with and without one.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations, cycle, product, zip_longest
 from typing import Any
 
@@ -40,13 +40,15 @@ EVERY_STRATEGY: tuple[str, ...] = (
 EVERY_MATCHING: tuple[str, ...] = tuple(dict.fromkeys(methods.matching for methods in EVERY_METHODS))
 
 
-def pairwise_rows(*choices: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """Few rows with one of each of the choices, in which any two of different choices come together."""
+def pairwise_rows(
+    *choices: Sequence[Any], fits: Callable[[tuple[Any, ...]], bool] = lambda row: True
+) -> list[tuple[Any, ...]]:
+    """Few rows that fit, with one of each of the choices, in which any two come together that ever do."""
 
     def pairs(row: tuple[Any, ...]) -> set[tuple[tuple[int, Any], ...]]:
         return set(combinations(enumerate(row), 2))
 
-    rows = list(product(*choices))
+    rows = [row for row in product(*choices) if fits(row)]
     missing = set().union(*map(pairs, rows))
     chosen = []
     while missing:
@@ -83,4 +85,5 @@ def every_name_once() -> list[Methods]:
 
 def every_pair() -> list[Methods]:
     """Few methods, among which any two names that fit together are."""
-    return _fitting(pairwise_rows(list(FORWARDING), list(MATCHING), [None, *OPTIMISATIONS]))
+    choices = (list(FORWARDING), list(MATCHING), [None, *OPTIMISATIONS])
+    return _fitting(pairwise_rows(*choices, fits=lambda row: bool(_fitting([row]))))

@@ -1,9 +1,10 @@
 """Kind `optimise`: optimisations of tables, one against another on the same subscriptions and events.
 
-A file has `subscriptions`, how many subscriptions to book auctions (`auctions.py`) a broker knows of its
-`homes` (4) other homes, `forms` of them, and `[[tables]]`: a label, a `matching`, and what it is to
-`optimise`. A case is a form; it has a row for each table. `events` (1,000) are matched one by one; `sample`
-(400) others, which come before, are what is learned from, where an optimisation goes by what was counted.
+A file has `subscriptions`, how many subscriptions to book auctions (`auctions.py`, the narrow market) a
+broker knows of its `homes` (4) other homes, `forms` of them, and `[[tables]]`: a label, a `matching`, and
+what it is to `optimise`. A case is a form; it has a row for each table. `events` (1,000) are matched one by
+one; `sample` (400) others, which come before, are what is learned from, where an optimisation goes by what
+was counted.
 
 An event that is found for a home at which nobody asked for it is *extra*: a copy that is sent for nothing.
 That no event is missing is checked, and is the verdict. Times are CPU times of one process.
@@ -16,7 +17,7 @@ from itertools import islice
 from typing import TypeVar
 
 from branchline.ops.memory import allocated_bytes
-from branchline.ops.simulation.auctions import Form, events, subscriptions
+from branchline.ops.simulation.auctions import NARROW, Form, events, subscriptions
 from branchline.ops.simulation.config import Section
 from branchline.ops.simulation.growing import EVENTS_MAX, events_of, filters_of
 from branchline.ops.simulation.kind import Beat, Case, Column, Kind, Result, Row
@@ -118,9 +119,9 @@ def sweep(spec: Spec) -> list[Row]:
 
 def run(spec: Spec, case: Case, beat: Beat) -> Result:
     form = Form(str(case.swept[FORM.name]))
-    drawn = islice(subscriptions(filters_of(case.seed), form), spec.subscriptions)
+    drawn = islice(subscriptions(filters_of(case.seed), NARROW, form=form), spec.subscriptions)
     interests = [_interest(number, spec.homes, compile_expression(each)) for number, each in enumerate(drawn)]
-    some = [Event(each) for each in islice(events(events_of(case.seed)), spec.sample + spec.events)]
+    some = [Event(each) for each in islice(events(events_of(case.seed), NARROW), spec.sample + spec.events)]
     sample, asked = some[: spec.sample], some[spec.sample :]
     rows: list[Row] = []
     failures: list[str] = []

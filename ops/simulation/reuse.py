@@ -2,43 +2,46 @@
 
     kind = "reuse"
     subscriptions = 10_000      # of all brokers together
-    events = 10
+    events = [1000, 100]        # for each density
     attributes = 5              # numbers from 0 to 1; every filter asks for a range of each
     densities = [0.1, 20.0]     # per cent of the subscriptions that match an event, on the average
-    matchings = ["counting"]
+    matchings = ["access", "compiled counting", "k-d trees", "compiled counting, by link"]
     forwardings = ["rematch", "always-reuse", "partial-reuse(80)", "always-reuse, undivided"]
 
     [overlay]                   # see `shapes.py`
     shape = "balanced-tree"
     brokers = 100
 
-A case is a seed, a matching and a density; a row is a forwarding, all with the same subscriptions
-and events. A range has the length at which an event meets as many as the density says, and lies anywhere
-within 0 to 1. How the network is made is told in `reuse_model.py`. Times are measured: they are the only
-figures that are others every time.
+A case is a seed and a density; a row is a matching and a forwarding, all with the same subscriptions and
+events. A matching is one that brokers have, asked event by event, or one of `reuse_indexes.py`, which match
+many events at once; `, by link` gives a broker an index for each neighbour. A range has the length at which
+an event meets as many as the density says, and lies anywhere within 0 to 1. How the network is made is told
+in `reuse_model.py`. Times are measured: they are the only figures that are others every time.
 
 What is delivered must be what the ranges say, to nobody else: that is the verdict.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from random import Random
 
 from branchline.ops.simulation.config import Section
 from branchline.ops.simulation.kind import Beat, Case, Column, Kind, Result, Row
-from branchline.ops.simulation.reuse_model import ELSEWHERE, ENTRY, FORWARDING, HERE, UNDIVIDED, Model, Run
+from branchline.ops.simulation.reuse_charging import BY_LINK, make_kits
+from branchline.ops.simulation.reuse_indexes import MAKERS
+from branchline.ops.simulation.reuse_kits import ELSEWHERE, ENTRY, FORWARDING, HERE
+from branchline.ops.simulation.reuse_model import UNDIVIDED, Model, Run
+from branchline.ops.simulation.reuse_world import World
 from branchline.ops.simulation.shapes import Shape, read_shape
-from branchline.routing.control import Identity
 from branchline.routing.methods.naming import Methods, misfit
 
 SUBSCRIPTIONS_MAX = 1_000_000
 EVENTS_MAX = 100_000
 ATTRIBUTES_MAX = 20
 
-MATCHING = Column("matching", str, "matching")
 DENSITY = Column("density", float, "matching density, %")
 
 COLUMNS = (
+    Column("matching", str, "matching"),
     Column("forwarding", str, "forwarding"),
     Column("events", int, "events"),
     Column("matching_mean", float, "subscriptions that match an event, mean"),
@@ -65,7 +68,8 @@ class Spec:
 
     shape: Shape
     subscriptions: int
-    events: int
+    events: tuple[int, ...]
+    """For each density."""
     attributes: int
     densities: tuple[float, ...]
     matchings: tuple[str, ...]
@@ -83,90 +87,66 @@ def read(section: Section) -> Spec:
             )
         for matching in matchings:
             name = "always-reuse" if forwarding == UNDIVIDED else forwarding
-            wrong = misfit(Methods(name, matching))
+            ours = matching.removesuffix(BY_LINK) in MAKERS
+            wrong = misfit(Methods(name, "table" if ours else matching))
             if wrong is not None:
                 section.wrong("forwardings", wrong, "name methods that go together")
+    densities = section.numbers("densities", 0.001, 100)
+    events = tuple(map(int, section.numbers("events", 1, EVENTS_MAX)))
+    if len(events) != len(densities):
+        section.wrong("events", f"{len(events)} for {len(densities)} densities", "give a number for each")
     return Spec(
         shape=read_shape(section.section("overlay")),
         subscriptions=section.integer("subscriptions", 1, SUBSCRIPTIONS_MAX),
-        events=section.integer("events", 1, EVENTS_MAX),
+        events=events,
         attributes=section.integer("attributes", 1, ATTRIBUTES_MAX),
-        densities=section.numbers("densities", 0.001, 100),
+        densities=densities,
         matchings=matchings,
         forwardings=forwardings,
     )
 
 
 def sweep(spec: Spec) -> list[Row]:
-    return [
-        {MATCHING.name: matching, DENSITY.name: density}
-        for matching in spec.matchings
-        for density in spec.densities
-    ]
-
-
-@dataclass(frozen=True, slots=True)
-class Box:
-    """What a subscription asks for: a range of each attribute."""
-
-    lows: tuple[float, ...]
-    length: float
-
-    def text(self) -> str:
-        """The filter."""
-        ranges = (
-            f"a{place} BETWEEN {low!r} AND {low + self.length!r}" for place, low in enumerate(self.lows)
-        )
-        return " AND ".join(ranges)
-
-    def has(self, event: Mapping[str, float]) -> bool:
-        return all(low <= event[f"a{place}"] <= low + self.length for place, low in enumerate(self.lows))
-
-
-def drawn_boxes(spec: Spec, density: float, homes: list[str], random: Random) -> dict[Identity, Box]:
-    """Subscriptions, as many at each home."""
-    length = (density / 100) ** (1 / spec.attributes)
-    return {
-        Identity(homes[number % len(homes)], f"s{number}", "one"): Box(
-            tuple(random.random() * (1 - length) for _ in range(spec.attributes)), length
-        )
-        for number in range(spec.subscriptions)
-    }
+    return [{DENSITY.name: density} for density in spec.densities]
 
 
 def run(spec: Spec, case: Case, beat: Beat) -> Result:
-    random = Random(f"reuse {case.seed}")
-    topology = spec.shape.topology(random)
-    homes = [member.name for member in topology.members]
-    boxes = drawn_boxes(spec, float(case.swept[DENSITY.name]), homes, random)
-    events = [{f"a{place}": random.random() for place in range(spec.attributes)} for _ in range(spec.events)]
-    owed = [
-        frozenset(identity.subscriber for identity, box in boxes.items() if box.has(event))
-        for event in events
-    ]
+    density = float(case.swept[DENSITY.name])
+    count = spec.events[spec.densities.index(density)]
     beat("brokers hear of the subscriptions")
-    texts = {identity: box.text() for identity, box in boxes.items()}
-    model = Model(topology, texts, str(case.swept[MATCHING.name]), case.seed)
+    world = World(spec.shape, spec.subscriptions, spec.attributes, density, count, case.seed)
+    owed = [world.owed(event) for event in range(count)]
+    matching = sum(map(len, owed)) / count
     rows: list[Row] = []
     failures: list[str] = []
-    for forwarding in spec.forwardings:
-        beat(forwarding)
-        made = model.run(forwarding, events)
-        wrong = sum(got != wanted for got, wanted in zip(made.delivered, owed, strict=True))
-        if wrong:
-            failures.append(f"{forwarding} did not deliver what {wrong} events are owed, or more")
-        rows.append(_row(forwarding, len(events), sum(map(len, owed)) / len(events), made))
+    beat("indexes are made")
+    for kit in make_kits(world, spec.matchings):
+        model = Model(world, kit)
+        for forwarding in spec.forwardings:
+            beat(forwarding)
+            made = model.run(forwarding)
+            wrong = sum(got != wanted for got, wanted in zip(made.delivered, owed, strict=True))
+            if wrong:
+                failures.append(f"{forwarding} did not deliver what {wrong} events are owed, or more")
+            rows += [_row(each, forwarding, count, matching, made) for each in kit.matchings]
+    rows.sort(key=lambda row: spec.matchings.index(str(row["matching"])))
+    for each in spec.matchings:
+        _compare([row for row in rows if row["matching"] == each])
+    return Result(rows, failures)
+
+
+def _compare(rows: Sequence[Row]) -> None:
+    """Say of each forwarding with one matching how much slower it is than the best."""
     best = min(float(row["ms_mean"]) for row in rows)
     never = next((float(row["ms_mean"]) for row in rows if row["forwarding"] == "rematch"), None)
     for row in rows:
         ms = float(row["ms_mean"])
         row["slower_percent"] = (ms / best - 1) * 100
         row["saved_percent"] = (1 - ms / never) * 100 if never is not None else 0.0
-    return Result(rows, failures)
 
 
-def _row(forwarding: str, events: int, matching: float, made: Run) -> Row:
-    counts, ns = made.counts, made.watch.ns
+def _row(matching: str, forwarding: str, events: int, matching_mean: float, made: Run) -> Row:
+    counts, ns = made.counts, made.watch.ns(matching)
     copies = max(counts["copies"], 1)
     matches = ns[ENTRY] + ns[ELSEWHERE] + ns[HERE]
 
@@ -174,9 +154,10 @@ def _row(forwarding: str, events: int, matching: float, made: Run) -> Row:
         return spent_ns / 1e6 / events
 
     return {
+        "matching": matching,
         "forwarding": forwarding,
         "events": events,
-        "matching_mean": matching,
+        "matching_mean": matching_mean,
         "visits_mean": counts["visits"] / events,
         "ms_mean": ms(ns[FORWARDING]),
         "slower_percent": 0.0,
@@ -199,9 +180,9 @@ KIND = Kind(
     read=read,
     sweep=sweep,
     run=run,
-    swept=(MATCHING, DENSITY),
+    swept=(DENSITY,),
     columns=COLUMNS,
-    shown=("matching_mean", "forwarding", "ms_mean", "slower_percent", "saved_percent"),
+    shown=("matching_mean", "matching", "forwarding", "ms_mean", "slower_percent", "saved_percent"),
     verdict="by every forwarding, each event reached those whose ranges it lies in, and nobody else",
     timed=True,
 )

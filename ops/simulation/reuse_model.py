@@ -1,79 +1,36 @@
 """A network of brokers in which lookup reuse is measured: real dividers and forwardings, no time but theirs.
 
-Theory of operation. All brokers know all subscriptions, and nothing changes; so what a broker matches for its
-neighbours is one matching for all of them, of which each asks for what is not its own. Its own subscriptions,
-and the owners in its key table, each broker has for itself. That is what they would have if each had all,
-and takes a hundredth of the memory.
+Theory of operation. What is known, and what is published, is the world's (`reuse_world.py`); what brokers
+match with is a kit's (`reuse_kits.py`).
 
 An event is led from broker to broker as a job does it, by `Divider.route`, without bytes in between. What is
 timed is the forwarding: finding who is interested, and making what travels on. Of that the matchings are
-timed by themselves; the rest is what keys take. Times are CPU times of this process, and differ from run to
-run; everything else is the same for the same seed.
+timed by themselves, or charged; the rest is what keys take. Times are CPU times of this process, and differ
+from run to run; everything else is the same for the same seed.
 """
 
 import gc
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from random import Random
 from time import process_time_ns
 
-from branchline.routing.compiling import Compiled
-from branchline.routing.control import Identity, Number, Subscribed
+from branchline.ops.simulation.reuse_kits import FORWARDING, Kit, Watch
+from branchline.ops.simulation.reuse_world import World
 from branchline.routing.event import Event
-from branchline.routing.methods.key_table import KeyTable
-from branchline.routing.methods.naming import Methods, make_matching
 from branchline.routing.methods.protocols import Forwarding, Interest, Matching, Sought
 from branchline.routing.methods.rematch import Rematch
 from branchline.routing.methods.reuse import KEYS_PER_HOP, Listed, Reuse
 from branchline.routing.methods.words import named
 from branchline.routing.overlay.dividing import Arrival, Divider
-from branchline.routing.overlay.position import Position
-from branchline.routing.overlay.topology import Topology
 from branchline.routing.prefix.forwarding import Found, Wanted
-from branchline.routing.prefix.header import Header, decode, encode
+from branchline.routing.prefix.header import HEADER_MAX_BYTES, KEYS_FIT, Header, decode, encode
 from branchline.routing.prefix.keys import DIGEST_BYTES, KEY_BYTES, Keys
-from branchline.routing.prefix.trees import Prefix, Trees
-from branchline.routing.subscriptions import SubscriptionTable
+from branchline.routing.prefix.trees import Prefix
 from branchline.routing.values import JsonValue
 
-ENTRY, HERE, ELSEWHERE, FORWARDING = "entry", "here", "elsewhere", "forwarding"
 UNDIVIDED = "always-reuse, undivided"
 """All keys go to every broker, in place of those of homes behind the link."""
-
-
-@dataclass(slots=True)
-class Watch:
-    """Nanoseconds spent, by what they were spent on."""
-
-    ns: Counter[str] = field(default_factory=Counter)
-    entering: bool = False
-    """The event is where it enters: matchings are that of its entry."""
-
-    def spent(self, on: str, since_ns: int) -> None:
-        self.ns[on] += process_time_ns() - since_ns
-
-    def matched(self, on: str, since_ns: int) -> None:
-        self.spent(ENTRY if self.entering else on, since_ns)
-
-
-class Timed:
-    """A matching that is timed."""
-
-    def __init__(self, matching: Matching, watch: Watch, on: str) -> None:
-        self._matching, self._watch, self._on = matching, watch, on
-
-    def add(self, interest: Interest) -> None:
-        self._matching.add(interest)
-
-    def remove(self, interest: Interest) -> None:
-        self._matching.remove(interest)
-
-    def match(self, event: Event, wanted: Wanted | None = None) -> Found:
-        started_ns = process_time_ns()
-        found = self._matching.match(event, wanted)
-        self._watch.matched(self._on, started_ns)
-        return found
 
 
 class TimedForwarding:
@@ -166,48 +123,21 @@ class Run:
 
 
 class Model:
-    """Brokers that know all subscriptions, by one matching."""
+    """Brokers that know all subscriptions."""
 
-    def __init__(
-        self, topology: Topology, subscriptions: Mapping[Identity, str], matching: str, seed: int
-    ) -> None:
-        self._topology, self._seed = topology, seed
-        self._methods = Methods("rematch", matching)
-        self._names = [member.name for member in topology.members]
-        self._trees = Trees()
-        self._tables = {name: SubscriptionTable() for name in self._names}
-        self._here = {name: make_matching(self._methods, self._trees) for name in self._names}
-        self._each = make_matching(self._methods, self._trees)
-        self._homes = make_matching(self._methods, self._trees)
-        keys = KeyTable()
-        for number, (identity, text) in enumerate(subscriptions.items(), 1):
-            table = self._tables[identity.home]
-            table.apply(Subscribed(identity, Number(1, number), "sql", text))
-            compiled = table.compiled(identity)
-            assert isinstance(compiled, Compiled)
-            own = Interest(identity, compiled, identity)
-            self._here[identity.home].add(own)
-            self._each.add(own)
-            self._homes.add(Interest(identity, compiled, identity.home))
-            keys.add(Interest(identity, compiled, identity.home))
-        self._keys_of = {name: keys.seen_by(name) for name in self._names}
-        nothing = Event({})
-        for ready in (*self._here.values(), self._each, self._homes):
-            # What an index does when it is first asked is not part of any event.
-            ready.match(nothing)
+    def __init__(self, world: World, kit: Kit) -> None:
+        self._world, self._kit = world, kit
 
-    def run(self, forwarding: str, events: Sequence[Mapping[str, JsonValue]]) -> Run:
+    def run(self, forwarding: str) -> Run:
         """Lead all events through the network."""
-        run = Run(Watch())
-        dividers = {name: self._divider(forwarding, name, run.watch) for name in self._names}
-        source = Random(f"entries {self._seed}")
+        run = Run(Watch(self._kit.matchings))
+        dividers = {name: self._divider(forwarding, name, run.watch) for name in self._world.names}
         # What was built is large, and none of it is let go: looking for that would be counted as work.
-        gc.collect()
-        gc.freeze()
-        for attributes in events:
+        gc.disable()
+        for entry, attributes in zip(self._world.entries, self._world.events, strict=True):
             content = Attributes(attributes)
             delivered: list[str] = []
-            pending = [(source.choice(self._names), Arrival(content))]
+            pending = [(entry, Arrival(content))]
             while pending:
                 name, arrival = pending.pop()
                 run.watch.entering = arrival.header is None
@@ -216,30 +146,25 @@ class Model:
                 run.counts["visits"] += 1
                 run.counts["content_matches"] += routed.content_matches
                 run.counts["afresh_matches"] += routed.afresh_matches
-                run.counts["checks"] += routed.exact_checks
-                if routed.found is not None:
-                    run.counts.update(routed.found.counts)
                 for copy in routed.copies:
                     self._count_copy(copy.header, run.counts)
                     pending.append((copy.to, Arrival(content, copy.header)))
-            run.counts["deliveries"] += len(delivered)
             run.delivered.append(frozenset(delivered))
-        gc.unfreeze()
+        gc.enable()
         return run
 
     def _divider(self, forwarding: str, name: str, watch: Watch) -> Divider:
-        position = Position(name)
-        position.take(self._topology)
-        here = Timed(self._here[name], watch, HERE)
+        world, kit = self._world, self._kit
+        here = kit.here(name, watch)
         chosen = named(forwarding)
         assert chosen is not None
         if chosen.name == "rematch":
-            made: Forwarding = Rematch(Apart(here, Timed(self._homes, watch, ELSEWHERE)))
+            made: Forwarding = Rematch(Apart(here, kit.hops(name, watch)))
         else:
             kind = Undivided if forwarding == UNDIVIDED else Reuse
             limit = (chosen.number or KEYS_PER_HOP) if chosen.name == "partial-reuse" else None
-            made = kind(here, Timed(self._each, watch, ELSEWHERE), limit, table=self._keys_of[name])
-        return Divider(position, TimedForwarding(made, watch), self._tables[name])
+            made = kind(here, kit.elsewhere(name, watch), limit, table=world.keys_of[name])
+        return Divider(world.positions[name], TimedForwarding(made, watch), world.tables[name])
 
     @staticmethod
     def _count_copy(header: Header, counts: Counter[str]) -> None:
@@ -250,5 +175,8 @@ class Model:
             counts["key_bytes"] += len(keys) * KEY_BYTES + keys.complete * DIGEST_BYTES
             counts["keys_most"] = max(counts["keys_most"], len(keys))
             counts["complete"] += keys.complete
-            travelled = decode(encode(header))
-            counts["cut"] += travelled is None or travelled.prefix.keys != keys
+            # Most are short enough for sure, or too long for sure.
+            if len(keys) > KEYS_FIT:
+                is_longer = len(keys) * KEY_BYTES > HEADER_MAX_BYTES
+                travelled = None if is_longer else decode(encode(header))
+                counts["cut"] += travelled is None or travelled.prefix.keys != keys

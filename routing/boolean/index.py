@@ -14,8 +14,7 @@ What is found and what is counted hangs on the trees that are there, and not on 
 Cost: of adding, the leaves of the tree, a few times; of an event, what the forms take.
 """
 
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
@@ -67,17 +66,6 @@ class TreeIndex:
         self._found_predicates = np.zeros(0, np.int32)
         self._found_trees = np.zeros(0, np.int32)
         self._event = 0
-
-    @classmethod
-    def of(cls, trees: Iterable[Node]) -> "TreeIndex":
-        """An index of all these, each once, laid out at once and not as they come."""
-        index = cls(plain_most=sys.maxsize)
-        for tree in dict.fromkeys(trees):
-            index.add(tree)
-        index._plain_most = PLAIN_MOST
-        if len(index) > PLAIN_MOST:
-            index._settle()
-        return index
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -195,7 +183,7 @@ class TreeIndex:
         if everything:
             self._renumber()
         if waiting:
-            self._tiers.append(FlatTrees(waiting, self._predicates))
+            self._tiers.append(FlatTrees.of(waiting, self._predicates))
 
     def _renumber(self) -> None:
         """Give predicates the first numbers, now that nobody knows them by the old ones."""

@@ -14,8 +14,9 @@ How far it goes is the *target*: as many leaves as should go (memory: each is an
 should be saved of the leaves that an event fulfils (time: that is what matching counts), and the largest
 degradation that is accepted (precision). What comes first ends it.
 
-Nodes are numbered from the root, each before its children, left to right. A tree's selectivity is worked out
-in one pass from its last node to its first.
+All of it is done on flat arrays (`forest.py`). A tree's selectivity is worked out in one pass from its last
+node to its first. Whoever has a forest goes on with flags of what is gone (`gone`), and makes no trees again;
+`apply` makes them.
 
 Cost: of a pruning O(log trees), and for each child of an AND in the tree one pass over its nodes: about a
 microsecond for a tree of ten leaves.
@@ -28,17 +29,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from branchline.routing.boolean.forest import AND, LEAF, OR, Flags, Forest, Ints, Longs, Nodes, forest_of
 from branchline.routing.boolean.selectivity import Share
-from branchline.routing.boolean.trees import AllOf, Node, OneOf, Predicate, conjunction, disjunction
+from branchline.routing.boolean.trees import AllOf, Node, OneOf, conjunction, disjunction
 from branchline.routing.compiled.freshness import fresh
 from branchline.routing.compiled.kernels import kernel
 
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 Floats = NDArray[np.float64]
-
-_LEAF, _AND, _OR = 0, 1, 2
 
 
 class Target(NamedTuple):
@@ -53,15 +50,12 @@ class Target(NamedTuple):
 
 
 class _Nodes(NamedTuple):
-    """Trees as kernels see them: node by node, one tree behind the other."""
+    """A forest while it is pruned; nodes are numbered through all trees."""
 
     first: Longs
-    """For each tree its first node; one more at the end."""
     kind: NDArray[np.int8]
     parent: Ints
-    """-1 at roots."""
     end: Ints
-    """The first node that is not below this one."""
     share: Floats
     """Of leaves."""
     gone: Flags
@@ -94,12 +88,25 @@ EVERYTHING = Target()
 
 def prunings(trees: Sequence[Node], share: Share, target: Target = EVERYTHING) -> Prunings:
     """The prunings of these trees up to the target, smallest degradation first."""
-    nodes = _flat(trees, share)
+    forest = forest_of(trees)
+    return prunings_of(forest, np.array([share(each) for each in forest.predicates], np.float64), target)
+
+
+def prunings_of(forest: Forest, shares: Floats, target: Target = EVERYTHING) -> Prunings:
+    """The same of a forest, of which each predicate has this share."""
+    nodes = _begun(forest.nodes, shares)
     most = len(nodes.kind)
     tree, node, leaves = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int32)
     by = np.empty(most, np.float64)
     count = _prune(nodes, target.memory, target.time, target.precision, tree, node, by, leaves)
     return Prunings(tree[:count], node[:count], by[:count], leaves[:count])
+
+
+def gone(forest: Forest, done: Prunings, count: int | None = None) -> Flags:
+    """For each node whether it is gone after all of these prunings, or after the first ones."""
+    flags = np.zeros(len(forest.nodes.kind), np.bool_)
+    _flag(forest.nodes, done.tree[:count], done.node[:count], flags)
+    return flags
 
 
 def pruned(tree: Node, nodes: Iterable[int]) -> Node:
@@ -138,49 +145,31 @@ def apply(trees: Sequence[Node], done: Prunings, count: int | None = None) -> li
     return made
 
 
-def _flat(trees: Sequence[Node], share: Share) -> _Nodes:
-    first: list[int] = [0]
-    kind: list[int] = []
-    parent: list[int] = []
-    end: list[int] = []
-    shares: list[float] = []
-    children: list[int] = []
-    known: dict[Predicate, float] = {}
-    for tree in trees:
-        # Each node with its parent; in place of a node, None says that all below the parent was gone through.
-        pending: list[tuple[Node | None, int]] = [(tree, -1)]
-        while pending:
-            node, above = pending.pop()
-            here = len(kind)
-            if node is None:
-                end[above] = here
-                continue
-            inner = isinstance(node, AllOf | OneOf)
-            kind.append((_AND if isinstance(node, AllOf) else _OR) if inner else _LEAF)
-            parent.append(above)
-            end.append(here + 1)
-            if isinstance(node, AllOf | OneOf):
-                shares.append(0.0)
-                children.append(len(node.parts))
-                pending.append((None, here))
-                pending += [(part, here) for part in reversed(node.parts)]
-            else:
-                if node not in known:
-                    known[node] = share(node)
-                shares.append(known[node])
-                children.append(0)
-        first.append(len(kind))
-    size = len(kind)
+def _begun(nodes: Nodes, shares: Floats) -> _Nodes:
+    """The forest with everything in it."""
+    size, start = len(nodes.kind), nodes.start
+    parent = np.where(nodes.parent < 0, -1, nodes.parent + start).astype(np.int32)
+    # Where a node has no predicate, the share that stands at the end is taken.
     return _Nodes(
-        np.array(first, np.int64),
-        np.array(kind, np.int8),
-        np.array(parent, np.int32),
-        np.array(end, np.int32),
-        np.array(shares, np.float64),
+        nodes.first,
+        nodes.kind,
+        parent,
+        (nodes.end + start).astype(np.int32),
+        np.append(shares, 0.0)[nodes.predicate],
         np.zeros(size, np.bool_),
-        np.array(children, np.int32),
+        np.bincount(parent[parent >= 0], minlength=size).astype(np.int32),
         *(np.zeros(size, np.float64) for _ in range(3)),
     )
+
+
+@fresh
+@kernel
+def _flag(nodes: Nodes, trees: Ints, taken: Ints, flags: Flags) -> None:
+    """Flag all that stands at and below the nodes that were taken."""
+    for place in range(trees.size):
+        start = nodes.first[trees[place]]
+        for node in range(taken[place], nodes.end[start + taken[place]]):
+            flags[start + node] = True
 
 
 @kernel
@@ -188,18 +177,18 @@ def _estimate(nodes: _Nodes, tree: int, without: int) -> None:
     """Work out the selectivity of a tree as if a node were gone; it stands at the root then."""
     first, end = nodes.first[tree], nodes.first[tree + 1]
     for node in range(first, end):
-        start = 1.0 if nodes.kind[node] == _AND else nodes.share[node]
+        start = 1.0 if nodes.kind[node] == AND else nodes.share[node]
         nodes.least[node] = nodes.likely[node] = nodes.largest[node] = start
     for node in range(end - 1, first - 1, -1):
-        if nodes.kind[node] == _AND:
+        if nodes.kind[node] == AND:
             nodes.least[node] = max(0.0, nodes.least[node])
-        elif nodes.kind[node] == _OR:
+        elif nodes.kind[node] == OR:
             nodes.largest[node] = min(1.0, nodes.largest[node])
         above = nodes.parent[node]
         if above < 0 or node == without or nodes.gone[node]:
             continue
         least, likely, largest = nodes.least[node], nodes.likely[node], nodes.largest[node]
-        if nodes.kind[above] == _AND:
+        if nodes.kind[above] == AND:
             nodes.least[above] += least - 1.0
             nodes.likely[above] *= likely
             nodes.largest[above] = min(nodes.largest[above], largest)
@@ -218,7 +207,7 @@ def _best(nodes: _Nodes, tree: int) -> tuple[float, int]:
     smallest, best = np.inf, -1
     for node in range(first + 1, end):
         above = nodes.parent[node]
-        if nodes.gone[node] or nodes.kind[above] != _AND or nodes.children[above] < 2:
+        if nodes.gone[node] or nodes.kind[above] != AND or nodes.children[above] < 2:
             continue
         _estimate(nodes, tree, node)
         by = max(nodes.least[first] - least, nodes.likely[first] - likely)
@@ -270,7 +259,7 @@ def _prune(
             by[size], trees[size] = smallest, tree
             size += 1
         for each in range(nodes.first[tree], nodes.first[tree + 1]):
-            if nodes.kind[each] == _LEAF:
+            if nodes.kind[each] == LEAF:
                 leaves += 1
                 work += nodes.share[each]
     for at in range(size // 2, -1, -1):
@@ -285,7 +274,7 @@ def _prune(
         node = best[tree]
         taken = 0
         for each in range(node, nodes.end[node]):
-            if nodes.kind[each] == _LEAF and not nodes.gone[each]:
+            if nodes.kind[each] == LEAF and not nodes.gone[each]:
                 taken += 1
                 gone_work += nodes.share[each]
             nodes.gone[each] = True

@@ -1,13 +1,11 @@
 """Boolean matching with arrays: what `plain.py` does, for trees that are many and do not change.
 
-Theory of operation. On each dimension the cuts of all ranges are sorted; a value lies behind `r` of them, its
-*rank*, and a range from cut i to cut j holds for the ranks i + 1 to j. The ranges of a dimension stand in the
-order of their low ends, as an implicit search tree: the middle one is the root of those left and right of it,
+Theory of operation. Predicates stand in order, and an event has a rank on each dimension (`ordered.py`). The
+ranges of a dimension are an implicit search tree: the middle one is the root of those left and right of it,
 and `top` is the highest end of all below. So what an event fulfils there is found without a look at the rest.
 
-Predicates are numbered in that order, words behind them. Associations lie predicate by predicate; the counts
-of all trees are one array, and a tree whose count comes to its least number is a candidate from that moment.
-Trees are rows of jumps (`jumps.py`).
+Associations lie predicate by predicate; the counts of all trees are one array, and a tree whose count comes
+to its least number is a candidate from that moment. Trees are rows of jumps (`jumps.py`).
 
 A tier is never changed: a tree that is gone is marked by whoever asks.
 
@@ -15,27 +13,18 @@ Cost: some 22 bytes a leaf; of an event, a bisection for each dimension, one pas
 ns for each association of what is fulfilled and each leaf that is asked.
 """
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, chain
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from branchline.routing.boolean.jumps import HOLDS, Jumps, jumps
-from branchline.routing.boolean.trees import Node, Predicate, least
-from branchline.routing.boolean.words import Words
+from branchline.routing.boolean.forest import Flags, Ints, Longs, forest_of
+from branchline.routing.boolean.jumps import HOLDS, Jumps, Shorts, jumps
+from branchline.routing.boolean.ordered import Ordered, ordered
+from branchline.routing.boolean.trees import Node, Predicate
 from branchline.routing.compiled.freshness import fresh
 from branchline.routing.compiled.kernels import kernel
-from branchline.routing.dimensions import Dimension
 from branchline.routing.event import Event
-from branchline.routing.filters import Contains, Range
-from branchline.routing.intervals import Cut
-
-Ints = NDArray[np.int32]
-Shorts = NDArray[np.int16]
-Longs = NDArray[np.int64]
 
 _DEPTH = 64
 """Of the search tree of a dimension, at most."""
@@ -75,7 +64,7 @@ class Asked(NamedTuple):
     """For each predicate the last event that fulfilled it."""
     uses: Ints
     """In how many leaves of trees that are there each predicate stands."""
-    alive: NDArray[np.bool_]
+    alive: Flags
     """Which trees are there."""
     fulfilled: Ints
     holding: Ints
@@ -85,43 +74,51 @@ class Asked(NamedTuple):
 class FlatTrees:
     """Trees by number, in arrays."""
 
-    def __init__(self, trees: Sequence[tuple[int, Node]], numbers: dict[Predicate, int]) -> None:
-        """These trees, none of which is TRUE or FALSE; their predicates have the numbers that are given."""
-        self.trees = trees
-        rows = [jumps(tree) for _, tree in trees]
-        distinct = dict.fromkeys(chain.from_iterable(each.leaves for each in rows))
-        self._ranks, ranges, low, high = _ranked(each for each in distinct if isinstance(each, Range))
-        words = [each for each in distinct if isinstance(each, Contains)]
-        predicates: list[Predicate] = [*ranges, *words]
-        local = {predicate: place for place, predicate in enumerate(predicates)}
-        self._words: dict[Dimension, Words] = {}
-        for word in words:
-            self._words.setdefault(word.dimension, Words()).add(word.word, local[word])
-        top = high.copy()
-        for ranked in self._ranks:
+    def __init__(self, rows: Jumps, order: Ordered, known_as: Ints, numbers: Ints) -> None:
+        """Trees with these numbers, of predicates that all tiers know as these."""
+        self.trees: Sequence[tuple[int, Node]] = ()
+        self._order = order
+        top = order.high.copy()
+        for ranked in order.ranks:
             _raise_tops(ranked.first, ranked.end, top)
-        leaf = np.array([local[each] for row in rows for each in row.leaves], np.int32)
-        sizes = [len(row.leaves) for row in rows]
-        of_tree = np.repeat(np.arange(len(rows), dtype=np.int32), sizes)
+        place = np.zeros(known_as.size, np.int32)
+        place[order.number] = np.arange(len(order), dtype=np.int32)
+        leaf = place[rows.leaf]
+        first = np.concatenate([[0], np.cumsum(np.bincount(leaf, minlength=len(order)))]).astype(np.int64)
+        association = np.empty(leaf.size, np.int32)
+        _associate(rows.first, leaf, first[:-1].copy(), association)
         self.arrays = Arrays(
-            low,
-            high,
+            order.low,
+            order.high,
             top,
-            np.array([numbers[each] for each in predicates], np.int32),
-            np.concatenate([[0], np.cumsum(np.bincount(leaf, minlength=len(predicates)))]).astype(np.int64),
-            of_tree[np.argsort(leaf, kind="stable")],
-            np.array([least(tree) for _, tree in trees], np.int16),
-            np.zeros(len(trees), np.int16),
-            np.array([number for number, _ in trees], np.int32),
-            np.array([*accumulate(sizes, initial=0)], np.int64),
+            known_as[order.number],
+            first,
+            association,
+            rows.least,
+            np.zeros(rows.least.size, np.int16),
+            numbers,
+            rows.first,
             leaf,
-            _column(rows, Jumps._fields.index("yes")),
-            _column(rows, Jumps._fields.index("no")),
-            np.zeros(len(predicates), np.int64),
+            rows.yes,
+            rows.no,
+            np.zeros(len(order), np.int64),
         )
 
+    @classmethod
+    def of(cls, trees: Sequence[tuple[int, Node]], numbers: dict[Predicate, int]) -> "FlatTrees":
+        """These trees, none of which is TRUE or FALSE; their predicates have the numbers that are given."""
+        forest = forest_of(tree for _, tree in trees)
+        made = cls(
+            jumps(forest.nodes),
+            ordered(forest.predicates),
+            np.array([numbers[each] for each in forest.predicates], np.int32),
+            np.array([number for number, _ in trees], np.int32),
+        )
+        made.trees = trees
+        return made
+
     def __len__(self) -> int:
-        return len(self.trees)
+        return len(self.arrays.row)
 
     @property
     def nbytes(self) -> int:
@@ -132,52 +129,19 @@ class FlatTrees:
         """Add what is fulfilled and what holds to as many as there are: how many there are then, and how
         many trees were evaluated.
         """
-        ranks = np.array([*chain.from_iterable(self._where(event))], np.int64)
-        words = np.array([*self._contained(event)], np.int64)
+        ranks = np.array([*self._order.where(event)], np.int64)
+        words = np.array([*self._order.contained(event)], np.int64)
         return _match(self.arrays, asked, ranks, words, fulfilled, holding)
 
-    def _where(self, event: Event) -> Iterator[tuple[int, int, int]]:
-        """The ranges of each dimension that the event has, and the rank of its value among their cuts."""
-        for first, end, dimension, cuts in self._ranks:
-            for position in event.positions(*dimension):
-                yield first, end, bisect_right(cuts, (0, position, 0))
 
-    def _contained(self, event: Event) -> Iterator[int]:
-        for dimension, words in self._words.items():
-            for text in event.positions(*dimension):
-                yield from words.within(text)
-
-
-class _Ranked(NamedTuple):
-    """The ranges of one dimension, from the first to before the end, and their cuts in order."""
-
-    first: int
-    end: int
-    dimension: Dimension
-    cuts: list[Cut]
-
-
-def _ranked(ranges: Iterable[Range]) -> tuple[list[_Ranked], list[Range], Ints, Ints]:
-    """Ranges dimension by dimension, in the order of their low cuts, and both cuts as numbers."""
-    of_dimension: dict[Dimension, list[Range]] = {}
-    for each in ranges:
-        of_dimension.setdefault(each.dimension, []).append(each)
-    ranked: list[_Ranked] = []
-    in_order: list[Range] = []
-    low: list[int] = []
-    high: list[int] = []
-    for dimension, mine in of_dimension.items():
-        mine.sort(key=lambda each: each.interval)
-        cuts = sorted({cut for each in mine for cut in each.interval})
-        ranked.append(_Ranked(len(in_order), len(in_order) + len(mine), dimension, cuts))
-        in_order += mine
-        low += [bisect_left(cuts, each.interval.low) for each in mine]
-        high += [bisect_left(cuts, each.interval.high) for each in mine]
-    return ranked, in_order, np.array(low, np.int32), np.array(high, np.int32)
-
-
-def _column(rows: Sequence[Jumps], which: int) -> Shorts:
-    return np.array([*chain.from_iterable(row[which] for row in rows)], np.int16)
+@fresh
+@kernel
+def _associate(leaf_first: Longs, leaf: Ints, room: Longs, association: Ints) -> None:
+    """Put each tree to the predicates of its leaves; `room` says where the next one of each goes."""
+    for tree in range(leaf_first.size - 1):
+        for place in range(leaf_first[tree], leaf_first[tree + 1]):
+            association[room[leaf[place]]] = tree
+            room[leaf[place]] += 1
 
 
 @fresh

@@ -124,6 +124,11 @@ def leaves(node: Node) -> Iterator[Predicate]:
             yield part
 
 
+def size(node: Node) -> int:
+    """How many leaves the tree has."""
+    return sum(1 for _ in leaves(node))
+
+
 def least(node: Node) -> int:
     """The least number of leaves that are fulfilled wherever the tree holds; of FALSE more than it has.
 

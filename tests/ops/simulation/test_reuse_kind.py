@@ -9,28 +9,33 @@ import pytest
 from branchline.kafka.errors import ConfigError
 from branchline.ops.simulation import reuse
 from branchline.ops.simulation.kind import Case
-from branchline.ops.simulation.reuse import Box, Spec, drawn_boxes
+from branchline.ops.simulation.reuse import Spec
+from branchline.ops.simulation.reuse_charging import BY_LINK, _Prices
+from branchline.ops.simulation.reuse_indexes import MAKERS
 from branchline.ops.simulation.reuse_model import UNDIVIDED
+from branchline.ops.simulation.reuse_world import Box, World, drawn_boxes
 from branchline.ops.simulation.shapes import Shape
 from branchline.ops.simulation.simulation import read_simulation
 from branchline.ops.simulation.tables import check_rows
 from branchline.routing.compiling import Compiled, compile_filter
 from branchline.routing.event import Event
+from branchline.routing.methods.kd_tree import KdTree
+from branchline.routing.methods.kd_walk import Walked
 from branchline.routing.methods.reuse import Reuse
 from branchline.routing.prefix.forwarding import Found
 from branchline.routing.prefix.keys import Keys
 from branchline.routing.prefix.trees import Prefix
 
 FORWARDINGS = ("rematch", "always-reuse", UNDIVIDED, "partial-reuse(1)", "partial-reuse(30)")
-SPEC = Spec(Shape("balanced-tree", 10), 200, 12, 3, (5.0,), ("table",), FORWARDINGS)
-CASE = Case(1, {"matching": "table", "density": 5.0})
+SPEC = Spec(Shape("balanced-tree", 10), 200, (12,), 3, (5.0,), ("table",), FORWARDINGS)
+CASE = Case(1, {"density": 5.0})
 CONFIG = """
 kind = "reuse"
 title = "t"
 statement = "s"
 seeds = 1
 subscriptions = 10
-events = 1
+events = [1]
 attributes = 1
 densities = [1]
 matchings = ["table"]
@@ -39,17 +44,24 @@ overlay = { shape = "line", brokers = 2 }
 """
 
 
-def rows(case: Case = CASE) -> dict[str, dict[str, float]]:
-    result = reuse.run(SPEC, case, lambda _: None)
+CHARGED = tuple(f"{name}{how}" for name in MAKERS for how in ("", BY_LINK))
+
+
+def rows(*matchings: str) -> dict[str, dict[str, dict[str, float]]]:
+    """By matching and forwarding."""
+    result = reuse.run(replace(SPEC, matchings=matchings), CASE, lambda _: None)
     check_rows(reuse.COLUMNS, result.rows)
     assert result.failures == []
-    return {str(row["forwarding"]): row for row in result.rows}  # type: ignore[misc]
+    made: dict[str, dict[str, dict[str, float]]] = {each: {} for each in matchings}
+    for row in result.rows:
+        made[str(row["matching"])][str(row["forwarding"])] = row  # type: ignore[assignment]
+    return made
 
 
-@pytest.mark.parametrize("matching", ["table", "counting"])
+@pytest.mark.parametrize("matching", ["table", "counting", CHARGED[0]])
 def test_every_forwarding_delivers_what_the_ranges_say(matching: str) -> None:
     """With as many matches and keys as it must have."""
-    found = rows(Case(1, {"matching": matching, "density": 5.0}))
+    found = rows(matching)[matching]
     never, always, whole, one, many = (found[name] for name in FORWARDINGS)
     assert never["matches_mean"] == never["visits_mean"] > 5
     assert always["matches_mean"] == whole["matches_mean"] == 1
@@ -64,16 +76,39 @@ def test_every_forwarding_delivers_what_the_ranges_say(matching: str) -> None:
 
 
 def test_what_is_not_measured_is_the_same_every_time() -> None:
-    """Only times differ from run to run."""
+    """Only times differ from run to run, and from one matching to another."""
+    timed = ("matching", "_ms", "ms_mean", "_percent")
+    first, *others = (
+        [{name: value for name, value in row.items() if not name.endswith(timed)} for row in found.values()]
+        for found in (*rows("table").values(), *rows("table", *CHARGED).values())
+    )
+    assert all(each == first for each in others)
 
-    def without_times() -> list[dict[str, float]]:
-        timed = ("_ms", "ms_mean", "_percent")
-        return [
-            {name: value for name, value in row.items() if not name.endswith(timed)}
-            for row in rows().values()
-        ]
 
-    assert without_times() == without_times()
+def test_a_match_that_was_made_before_is_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If each match is said to take a second, the network takes as many as there are matches."""
+    second = 10**9
+    for name in ("every", "any", "hops"):
+        monkeypatch.setattr(_Prices, name, lambda *_: second)
+    found = rows(*CHARGED)
+    world = World(SPEC.shape, SPEC.subscriptions, SPEC.attributes, 5.0, SPEC.events[0], 1)
+    for matching in CHARGED:
+        expected = {"rematch": 0, "always-reuse": 0}
+        for (name, before), events in world.visits().items():
+            others = len(world.topology.neighbours(name)) - (before is not None)
+            matches = len(events) * (1 + (others if matching.endswith(BY_LINK) else min(others, 1)))
+            expected["rematch"] += matches
+            expected["always-reuse"] += matches if before is None else 0
+        for name, matches in expected.items():
+            seconds = found[matching][name]["ms_mean"] / 1e3
+            assert seconds == pytest.approx(matches / SPEC.events[0], abs=0.2)
+
+
+def test_an_index_that_is_wrong_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an index finds is compared with what the ranges say, before anything is charged for it."""
+    monkeypatch.setattr(KdTree, "walk", lambda *_: Walked([], 0, 0))
+    with pytest.raises(AssertionError):
+        rows("k-d trees")
 
 
 def test_a_list_that_lies_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,9 +130,9 @@ def test_a_list_that_lies_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_filter_is_its_box() -> None:
     """The text that is subscribed to asks for what the box has."""
     random = Random(1)
-    boxes = drawn_boxes(SPEC, 5.0, ["b0"], random)
+    boxes = drawn_boxes(200, 3, 5.0, random)
     hits = 0
-    for box in boxes.values():
+    for box in boxes:
         compiled = compile_filter("sql", box.text())
         assert isinstance(compiled, Compiled)
         for _ in range(20):

@@ -4,14 +4,16 @@ import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+import numpy as np
 from boolean_trees import nodes, predicate
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from branchline.routing.boolean.jumps import size
-from branchline.routing.boolean.pruning import Target, apply, pruned, prunings
+from branchline.routing.boolean.forest import forest_of
+from branchline.routing.boolean.jumps import HOLDS, jumps
+from branchline.routing.boolean.pruning import Target, apply, gone, pruned, prunings, prunings_of
 from branchline.routing.boolean.selectivity import Selectivity, Share, degradation, estimate
-from branchline.routing.boolean.trees import AllOf, Node, OneOf, Predicate, holds, leaves
+from branchline.routing.boolean.trees import AllOf, Node, OneOf, Predicate, holds, leaves, size
 
 several = st.lists(nodes(), min_size=1, max_size=4)
 parts = st.sampled_from([0.0, 0.05, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0])
@@ -121,6 +123,35 @@ def test_pruning_never_loses_an_event(
             assert holds(other, fulfilled) >= holds(one, fulfilled)
             assert set(leaves(other)) <= set(leaves(one))
         before = after
+
+
+@quick
+@given(several, shares, st.sets(st.integers(0, 5)), st.data())
+def test_a_forest_is_pruned_without_making_trees_again(
+    trees: list[Node], share: Share, numbers: set[int], data: st.DataObject
+) -> None:
+    """After any number of prunings a tree's row says what the pruned tree says, also of a part of them."""
+    forest = forest_of(trees)
+    which = data.draw(st.lists(st.integers(0, len(trees) - 1), max_size=4))
+    part = forest.taken(np.array(which, np.int64))
+    mine = [trees[each] for each in which]
+    done = prunings_of(part, np.array([share(each) for each in forest.predicates]))
+    assert done.node.tolist() == prunings(mine, share).node.tolist()
+    count = data.draw(st.integers(0, len(done)))
+    rows = jumps(part.nodes, gone(part, done, count))
+    fulfilled = [each in {predicate(number) for number in numbers} for each in forest.predicates]
+    for at, tree in enumerate(apply(mine, done, count)):
+        row = slice(rows.first[at], rows.first[at + 1])
+        asked, yes, no = (column[row].tolist() for column in (rows.leaf, rows.yes, rows.no))
+        place = 0
+        while place >= 0:
+            place = yes[place] if fulfilled[asked[place]] else no[place]
+        held = holds(tree, {predicate(number) for number in numbers}.__contains__)
+        assert (place == HOLDS) is held
+        assert not held or sum(fulfilled[each] for each in asked) >= rows.least[at]
+        assert [forest.predicates[each] for each in asked] == list(
+            leaves(without(mine[at], frozenset(done.node[:count][done.tree[:count] == at].tolist())))
+        )
 
 
 @quick

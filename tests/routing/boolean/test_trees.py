@@ -7,7 +7,8 @@ from boolean_trees import nodes, predicate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from branchline.routing.boolean.jumps import FAILS, HOLDS, jumps, size
+from branchline.routing.boolean.forest import forest_of
+from branchline.routing.boolean.jumps import FAILS, HOLDS, jumps
 from branchline.routing.boolean.trees import (
     FALSE,
     TRUE,
@@ -22,6 +23,7 @@ from branchline.routing.boolean.trees import (
     least,
     leaves,
     may_match,
+    size,
     tree_of,
 )
 from branchline.routing.codes import Rejection
@@ -161,11 +163,14 @@ def _cheapest(node: Node) -> set[Predicate]:
 def test_jumps_evaluate_the_tree(node: Node, numbers: set[int]) -> None:
     """Following the jumps ends where the tree says, and always leads to the right."""
     fulfilled = {predicate(each) for each in numbers}
-    row = jumps(node)
-    assert row.leaves == list(leaves(node))
+    forest = forest_of([node])
+    row = jumps(forest.nodes)
+    asked = [forest.predicates[each] for each in row.leaf]
+    assert asked == list(leaves(node))
+    assert row.least.tolist() == [least(node)]
     at = 0
     while at >= 0:
-        then = row.yes[at] if row.leaves[at] in fulfilled else row.no[at]
+        then = row.yes[at] if asked[at] in fulfilled else row.no[at]
         assert then < 0 or then > at
         at = then
     assert at == (HOLDS if holds(node, fulfilled.__contains__) else FAILS)

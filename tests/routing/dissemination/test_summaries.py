@@ -124,6 +124,6 @@ def test_what_is_spared_is_counted() -> None:
         identical.add(each)
         covering.add(each)
     assert identical.counts == Counter(told_identical=1)
-    assert covering.counts == Counter(told_identical=1, told_covered=2)
+    assert covering.counts == Counter(told_identical=1, told_covered=2, covering_tests=3)
     merged = holding("identity+merging", [low, high])
     assert (set(merged.told()), merged.counts["told_merged"]) == ({both}, 1)

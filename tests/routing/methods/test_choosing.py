@@ -1,12 +1,13 @@
 """Methods in one word."""
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
-from every_method import EVERY_METHODS
+from every_method import EVERY_METHODS, every_pair
 
 from branchline.routing.methods.choosing import KINDS, read_methods, spelled
-from branchline.routing.methods.naming import OPTIMISATIONS, Methods
+from branchline.routing.methods.naming import FORWARDING, MATCHING, OPTIMISATIONS, Methods, misfit
 
 OPTIMISED = [
     replace(methods, optimise=tuple(OPTIMISATIONS))
@@ -54,3 +55,11 @@ def test_what_names_no_methods_is_refused_with_the_reason(word: str, why: str) -
     """Unknown names, two of a kind, and what does not fit together."""
     read = read_methods(word)
     assert isinstance(read, str) and why in read
+
+
+def test_the_full_grid_has_any_two_names_that_go_together() -> None:
+    """Also those that go with little else."""
+    grid = {(each.forwarding, each.matching) for each in every_pair()}
+    assert grid == {each for each in product(FORWARDING, MATCHING) if misfit(Methods(*each)) is None}
+    optimised = {(each.matching, each.optimise) for each in every_pair() if each.optimise}
+    assert len(optimised) == len(MATCHING) * len(OPTIMISATIONS)
