@@ -4,6 +4,7 @@ Small for every day, every name once; with `BRANCHLINE_TEST_STRATEGIES=full`, wh
 every strategy with every way to forward, on eight brokers.
 """
 
+import json
 import os
 import random
 from collections import Counter
@@ -13,15 +14,21 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from every_method import EVERY_STRATEGY
 from observing import Observer
 from overlays import a_filter, a_key, an_event, identities
 from pyspark.sql import SparkSession
 from routers import Site, running
 
+from branchline.kafka.client import Publisher
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import CheckpointDiffers
+from branchline.ops import advertising, refresh
+from branchline.ops.cli import main
 from branchline.ops.overlay import small_overlay
+from branchline.routing.codes import Code
+from branchline.routing.control import Status
 from branchline.routing.dissemination.strategies import ADVERTISED, COUNTED, NAMES, parts_of
 from branchline.routing.methods.naming import Methods, misfit
 from branchline.routing.overlay.topology import founded, link
@@ -115,3 +122,65 @@ def test_a_job_that_knows_all_does_not_go_on_along_a_tree(
     with pytest.raises(CheckpointDiffers, match="all subscriptions of other homes") as refused:
         site.start()
     assert "branchline rebuild" in (refused.value.hint or "")
+
+
+def test_what_is_advertised_goes_where_it_is_wanted_and_nothing_else_is_let_in(
+    spark: SparkSession, cluster: Cluster, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From client and command to Kafka and back: refused before it is advertised, and after its end."""
+    monkeypatch.setattr(advertising, "find_cluster", lambda *_: cluster)
+    site = Site(spark, cluster, namespace, tmp_path / "checkpoint", 2, 1_000, ("a", "b", "c"), LINE)
+    site.methods = Methods("rematch", "table", "covering+advertised")
+    publisher = Publisher(cluster, namespace=namespace, broker="a", name="shop")
+    values = [b'{"price": %d}' % price for price in (1, 2, 30)]
+
+    def advertised(*arguments: str) -> list[str]:
+        line = [*arguments, "--namespace", namespace, "--json"]
+        result = CliRunner().invoke(main, line, catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        return [json.loads(each)["status"] for each in result.stdout.splitlines()]
+
+    with running(site):
+        site.subscribe("ann", "price < 10", home="c")
+        site.publish(values[0], at="a")
+        site.flush()
+        site.settle()
+        said = publisher.advertise("price < 20", timeout_s=60)
+        assert said is not None and said.status is Status.IN_FORCE
+        for value in values[1:]:
+            site.publish(value, at="a")
+        assert site.delivered("ann") == [values[1]]
+        dear = advertised("advertise", "shop", "price > 20", "--id", "dear", "--broker", "a")
+        assert dear[-1] == "in-force"
+        site.publish(values[2], at="a")
+        ended = publisher.unadvertise(timeout_s=60)
+        assert ended is not None and ended.status is Status.ENDED
+        site.publish(values[1], at="a")
+        assert site.delivered("ann") == [values[1]]
+    letters = [(letter.code, letter.record.value) for letter in site.dead_letters()]
+    assert letters == [(Code.NOT_ADVERTISED, values[at]) for at in (0, 2, 1)]
+
+
+def test_tables_that_only_grow_shrink_when_an_operator_asks(
+    spark: SparkSession, cluster: Cluster, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What nobody wants any more goes on crossing links until a refresh."""
+    monkeypatch.setattr(refresh, "find_cluster", lambda *_: cluster)
+    site = Site(spark, cluster, namespace, tmp_path / "checkpoint", 1, 1_000, ("a", "b", "c"), LINE)
+    site.methods = Methods("rematch", "table", "cbcb")
+    with running(site):
+        site.subscribe("ann", "x = 1", home="c")
+        site.unsubscribe("ann", home="c")
+        site.publish(b'{"x": 1}', at="a")
+        site.flush()
+        site.settle()
+        sent = sum(counts["forwarded"] for counts in site.counts)
+        assert sent > 0, "it is told nobody that she has left"
+        line = ["refresh", "a", "--namespace", namespace, "--json"]
+        result = CliRunner().invoke(main, line, catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        assert json.loads(result.stdout.splitlines()[-1])["status"] == "refreshed"
+        site.publish(b'{"x": 1}', at="a")
+        site.flush()
+        site.settle()
+        assert sum(counts["forwarded"] for counts in site.counts) == sent
