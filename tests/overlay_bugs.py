@@ -12,6 +12,7 @@ import pytest
 
 from branchline.ops.simulation.runner import Runner
 from branchline.routing.control import Ended, Identity, Status, Subscribed
+from branchline.routing.event import Event
 from branchline.routing.overlay import dividing, home, position
 from branchline.routing.overlay.broker import Broker
 from branchline.routing.overlay.dividing import Arrival, Copy, Divider, Routed
@@ -215,8 +216,8 @@ def scope_of_the_found(patch: Patch) -> None:
     """A copy answers only for the homes that were found, though the walk stopped when it had all hops."""
     original = Divider._divide
 
-    def divide(self: Divider, arrival: Arrival, local: bool, routed: Routed) -> None:
-        original(self, arrival, local, routed)
+    def divide(self: Divider, arrival: Arrival, event: Event, local: bool, routed: Routed) -> None:
+        original(self, arrival, event, local, routed)
         if routed.found is None or self._position.joining:
             return
         found: Found = routed.found
@@ -234,8 +235,8 @@ def drop_what_passes_a_joiner(patch: Patch) -> None:
     """A newcomer, who does not know who is interested, sends a passing event nowhere."""
     original = Divider._divide
 
-    def divide(self: Divider, arrival: Arrival, local: bool, routed: Routed) -> None:
-        original(self, arrival, local, routed)
+    def divide(self: Divider, arrival: Arrival, event: Event, local: bool, routed: Routed) -> None:
+        original(self, arrival, event, local, routed)
         if self._position.joining and arrival.header is not None:
             routed.copies = []
 

@@ -41,8 +41,8 @@ class Recorded:
     """The records of `filters`, folded: what stands, what has ended lately, and the topology."""
 
     changes: dict[Identity, Subscribed | Ended] = field(default_factory=dict)
-    adverts: dict[Identity, Advertised | Unadvertised] = field(default_factory=dict)
     topology: Topology | None = None
+    adverts: dict[Identity, Advertised | Unadvertised] = field(default_factory=dict)
 
     def add(self, told: Told) -> None:
         """The next record. A batch that was run again wrote its own again: an older one means nothing."""

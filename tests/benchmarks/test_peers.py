@@ -77,7 +77,7 @@ def test_every_target_has_a_verdict() -> None:
         us = {**dict.fromkeys(case.ours, 1.0), **dict.fromkeys(case.peers, 100.0)}
         smaller = Done(case, dict.fromkeys(case.ours, 0.5)) if case.filters == 100_000 else None
         said += verdicts(Done(case, us, 20, 1, 50), smaller)
-    assert all(each.met for each in said) and len(said) == 19
+    assert all(each.met for each in said) and len(said) == 21
     slow = Done(CASES[0], {"access": 50.0, "tree": 5.0, "event-ruler": 100.0})
     missed, met = verdicts(slow, None)
     assert not missed.met and met.met
