@@ -24,7 +24,7 @@ from branchline.ops.stages import Place, Stages
 from branchline.routing.codes import Rejection
 from branchline.routing.compiled.following import Follower
 from branchline.routing.compiled.header_writing import Written
-from branchline.routing.compiled.interests import Interests
+from branchline.routing.compiled.interests import IndexedInterests
 from branchline.routing.compiled.walking import Walker
 from branchline.routing.compiling import Compiled, compile_filter
 from branchline.routing.control import Identity, Number, Subscribed
@@ -39,7 +39,7 @@ PER_SUBSCRIBER = 10
 _TOPICS = Topics()
 _STAGES: dict[str, list[Place]] = {
     "scan": [(Scanner, "scan")],
-    "match": [(Interests, "match")],
+    "match": [(IndexedInterests, "match")],
     "walk": [(Walker, "walk")],
     "records": [(passed_on, "read_passed_on")],
     "decode": [(passed_on, "read_headers")],

@@ -463,6 +463,7 @@ class Shard:
         outputs.counts["content_matches"] += accepted - len(entered.refused)
         outputs.counts["exact_checks"] += entered.exact_checks
         outputs.counts["refuted"] += entered.refuted
+        outputs.counts.update(entered.taken)
 
     def _passed(self, name: str, passed: "Passed", found: "_Found") -> None:
         found.owed.extend(passed.events, passed.subscribers)
@@ -473,6 +474,7 @@ class Shard:
         counts["exact_checks"] += passed.exact_checks
         counts["refuted"] += passed.refuted
         counts["afresh_matches"] += passed.afresh
+        counts.update(passed.taken)
 
     def _routed(self, index: int, name: str, arrival: Arrival, found: "_Found") -> None:
         broker, outputs = self.brokers[name], found.outputs

@@ -257,6 +257,10 @@ class FlatTable:
         of_filter: Ints = self._of_filter[:, 0]
         return of_filter
 
+    def mute(self, filter_: int) -> None:
+        """Let nothing satisfy a filter any more."""
+        self._of_filter[filter_, 1] = 0
+
     @property
     def nbytes(self) -> int:
         own = (self._of_filter, self._round_path, self._round_bits)

@@ -1,8 +1,10 @@
 """Who is interested in which events, asked for a whole batch at once.
 
+However that is found, an owner is known by its *code* (`owners.py`), so that what is found is two columns of
+numbers: events, and codes of owners. Here it is by an access index; `counted.py` counts.
+
 The filters of one broker's places in a part stand in an index (`index.py`), each in a row; a row has owners.
-An owner is known here by its *code*, so that what is found is two columns of numbers: events, and codes of
-owners. Most filters have one owner, whose code stands in an array by row. For a filter of several, the codes
+Most filters have one owner, whose code stands in an array by row. For a filter of several, the codes
 are an array of their own, made when an event first meets the filter and again after its owners have changed.
 
 Places that were stored (`stored_places.py`) are the first rows, and their owners' numbers the first codes;
@@ -12,11 +14,13 @@ Cost: of a change, what the index takes; of a batch, the match and a few passes 
 """
 
 from collections.abc import Collection, Mapping
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from branchline.routing.compiled.index import GrowingIndex
+from branchline.routing.compiled.owners import OwnerCodes
 from branchline.routing.compiled.paths import Paths
 from branchline.routing.compiled.spans import Scanned
 from branchline.routing.filters import Filter
@@ -26,8 +30,34 @@ _SEVERAL = -1
 """In place of a code: the row has several owners, or none is known yet."""
 
 
-class Interests:
-    """Owners by filter, for batches."""
+class Interests(Protocol):
+    """Who is interested in the events of a batch, however that is found."""
+
+    @property
+    def paths(self) -> Paths:
+        """Those that events must be scanned for."""
+        ...
+
+    @property
+    def codes(self) -> int:
+        """All codes are below this."""
+        ...
+
+    def owner(self, code: int) -> Owner:
+        """Whose code it is."""
+        ...
+
+    def renewed(self) -> list[int]:
+        """The codes whose owners have changed since this was last asked, or what they are interested in."""
+        ...
+
+    def match(self, scanned: Scanned, events: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Events, by number, and codes of owners that are interested in them, side by side."""
+        ...
+
+
+class IndexedInterests:
+    """Owners by filter, in an access index."""
 
     def __init__(self, paths: Paths, stored: StoredPlaces | None = None) -> None:
         """Nobody's, or those of places that were stored."""
@@ -38,15 +68,12 @@ class Interests:
         self._rows: dict[Filter, int] = {}
         self._owners: dict[int, Mapping[Owner, int]] = {}
         """Of each row that was not stored, the owners: the places' own counter, which changes."""
-        self._codes: dict[Owner, int] = {}
-        self._known: dict[int, Owner] = {}
-        self._uses: dict[int, int] = {}
-        """In how many rows each code stands; one that stands in none is given to the next owner."""
-        self._free: list[int] = []
-        self._first_code = self._next_code = 0 if stored is None else stored.owner_count()
+        self._first_code = 0 if stored is None else stored.owner_count()
+        self._codes = OwnerCodes(self._first_code)
         self._one: NDArray[np.int32] = np.full(0, _SEVERAL, np.int32)
         self._several: dict[int, NDArray[np.int32]] = {}
-        self._renewed: list[int] = []
+        self.hits = 0
+        """Owners that were found so far, one for each filter."""
         if stored is not None:
             self._one = stored.only_owners(_SEVERAL)
             for row in stored.taken():
@@ -59,19 +86,18 @@ class Interests:
     @property
     def codes(self) -> int:
         """All codes are below this."""
-        return self._next_code
+        return self._codes.bound
 
     def owner(self, code: int) -> Owner:
         """Whose code it is."""
         if code < self._first_code:
             assert self._stored is not None
             return self._stored.owner(code)
-        return self._known[code]
+        return self._codes.owner(code)
 
     def renewed(self) -> list[int]:
         """The codes whose owners have changed since this was last asked, or what they are interested in."""
-        renewed, self._renewed = self._renewed, []
-        return renewed
+        return self._codes.renewed()
 
     def joined(self, filter_: Filter, owners: Mapping[Owner, int], owner: Owner) -> None:
         """The owner is one of the filter's from now on."""
@@ -80,29 +106,18 @@ class Interests:
             row = self._rows[filter_] = self._index.add(filter_)
             self._owners[row] = owners
             self._grow(row)
-        code = self._codes.get(owner)
-        if code is None:
-            if self._free:
-                code = self._free.pop()
-            else:
-                code, self._next_code = self._next_code, self._next_code + 1
-            self._codes[owner], self._known[code], self._uses[code] = code, owner, 0
-        self._uses[code] += 1
+        code = self._codes.joined(owner)
         self._one[row] = code if len(owners) == 1 else _SEVERAL
         self._several.pop(row, None)
-        self._renewed.append(code)
 
     def again(self, owner: Owner) -> None:
         """The owner has the same filter for another reason too."""
-        self._renewed.append(self._codes[owner])
+        self._codes.again(owner)
 
     def left(self, filter_: Filter, owners: Mapping[Owner, int], owner: Owner) -> None:
         """The owner is none of the filter's any more; a filter without owners is gone."""
-        row, code = self._rows[filter_], self._codes[owner]
-        self._uses[code] -= 1
-        if not self._uses[code]:
-            del self._codes[owner], self._known[code], self._uses[code]
-            self._free.append(code)
+        row = self._rows[filter_]
+        self._codes.left(owner)
         self._several.pop(row, None)
         if owners:
             self._one[row] = self._codes[next(iter(owners))] if len(owners) == 1 else _SEVERAL
@@ -116,7 +131,7 @@ class Interests:
         self._several.pop(row, None)
 
     def match(self, scanned: Scanned, events: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Events, by number, and codes of owners that are interested in them: a pair for each filter."""
+        """Who is interested in which of so many events: a pair for each filter."""
         hits = self._index.match(scanned, events)
         event = np.repeat(np.arange(events, dtype=np.int64), np.diff(hits.first))
         code = self._one[hits.row]
@@ -126,6 +141,7 @@ class Interests:
             lengths = np.fromiter(map(len, found), np.int64, len(found))
             event = np.concatenate([np.delete(event, several), np.repeat(event[several], lengths)])
             code = np.concatenate([np.delete(code, several), *found])
+        self.hits += len(code)
         return event, code
 
     def _codes_of(self, row: int) -> NDArray[np.int32]:

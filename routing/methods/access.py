@@ -15,7 +15,9 @@ Cost: of one event, the rows and what every call of a compiled loop takes, some 
 each filter that is filed under what the event has; of one of many, the latter.
 """
 
-from branchline.routing.compiled.interests import Interests
+from collections.abc import Mapping
+
+from branchline.routing.compiled.interests import IndexedInterests
 from branchline.routing.compiled.paths import Paths
 from branchline.routing.compiled.reading import rows_of
 from branchline.routing.event import Event
@@ -34,7 +36,7 @@ class AccessMatching:
 
     def __init__(self) -> None:
         self._owning = Owning()
-        self._interests: Interests | None = None
+        self._interests: IndexedInterests | None = None
         self._alone = True
         """Nobody has asked for the interests: paths are numbered here."""
         self._paths_kept = PATHS_KEPT
@@ -69,18 +71,25 @@ class AccessMatching:
         in_doubt = bool(rows.arrays[0])
         return Found(set() if in_doubt else owners, owners if in_doubt else set(), counts=hits)
 
-    def interests(self, paths: Paths) -> list[Interests]:
+    def interests(self, paths: Paths) -> list[IndexedInterests]:
         """Who is interested in the events of a batch, which is scanned for these paths."""
         if self._interests is None or self._interests.paths is not paths:
             self._interests = self._made(paths)
             self._alone = False
         return [self._interests]
 
+    def taken(self, events: int) -> Mapping[str, int]:
+        """What the last batch took: owners found."""
+        if self._interests is None:
+            return {}
+        hits, self._interests.hits = self._interests.hits, 0
+        return {"access_hits": hits}
+
     def describe(self) -> str:
         """How many filters there are, for people."""
         return f"{len(self._owning)} filters in an access index"
 
-    def _ready(self) -> Interests:
+    def _ready(self) -> IndexedInterests:
         """The interests, with paths that are for the most part still named."""
         found = self._interests
         if found is None or (self._alone and len(found.paths) > self._paths_kept):
@@ -91,8 +100,8 @@ class AccessMatching:
             found.renewed()
         return found
 
-    def _made(self, paths: Paths) -> Interests:
-        made = Interests(paths)
+    def _made(self, paths: Paths) -> IndexedInterests:
+        made = IndexedInterests(paths)
         for filter_, owners in self._owning.items():
             for owner in owners:
                 made.joined(filter_, owners, owner)

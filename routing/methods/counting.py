@@ -11,9 +11,15 @@ taken out when a table is made anew; when most of what the tables have is gone, 
 
 How often an owner has a filter is counted here; tables have it once.
 
+Events that are matched together go through the same in flat arrays (`compiled/counted.py`), made when they
+are first asked for.
+
 Cost: of a change, some µs, and in the long run some µs a constraint for each time that it is filed; of an
-event, what the tables take, and a µs for each fresh filter.
+event, what the tables take, and a µs for each fresh filter. Of one of many, what flat tables take.
 """
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from branchline.routing.counting.table import CountingTable
 from branchline.routing.event import Event
@@ -22,6 +28,10 @@ from branchline.routing.methods.protocols import Interest, Matching
 from branchline.routing.prefix.forwarding import Found, Wanted
 from branchline.routing.prefix.places import Owner
 from branchline.routing.prefix.trees import Trees
+
+if TYPE_CHECKING:  # compiled loops are imported when the first batch needs them
+    from branchline.routing.compiled.counted import CountedInterests
+    from branchline.routing.compiled.paths import Paths
 
 ROUNDS = 10
 """Of the selectivity table: beyond some dozens a round costs more than it brings."""
@@ -42,6 +52,7 @@ class CountingMatching:
         self._fresh: dict[tuple[Owner, Filter], None] = {}
         self._tables: list[CountingTable] = []
         """The largest first."""
+        self._interests: CountedInterests | None = None
 
     def add(self, interest: Interest) -> None:
         owner = interest.owner
@@ -51,6 +62,10 @@ class CountingMatching:
             if owners[owner] == 1:
                 self._standing += 1
                 self._fresh[owner, filter_] = None
+                if self._interests is not None:
+                    self._interests.joined(filter_, owner)
+            elif self._interests is not None:
+                self._interests.again(owner)
 
     def remove(self, interest: Interest) -> None:
         owner = interest.owner
@@ -63,6 +78,8 @@ class CountingMatching:
                 del owners[owner]
                 if not owners:
                     del self._owners[filter_]
+                if self._interests is not None:
+                    self._interests.left(filter_, owner)
 
     def match(self, event: Event, wanted: Wanted | None = None) -> Found:
         self._settle()
@@ -79,6 +96,26 @@ class CountingMatching:
         if event.met_array:
             found.certain, found.doubtful = set(), found.certain
         return found
+
+    def interests(self, paths: "Paths") -> "Sequence[CountedInterests]":
+        """Who is interested in the events of a batch, which is scanned for these paths."""
+        if self._interests is None or self._interests.paths is not paths:
+            from branchline.routing.compiled.counted import CountedInterests
+
+            self._interests = CountedInterests(paths, self._rounds)
+            for filter_, owners in self._owners.items():
+                for owner in owners:
+                    self._interests.joined(filter_, owner)
+        self._interests.settle()
+        return [self._interests]
+
+    def taken(self, events: int) -> Mapping[str, int]:
+        """What the last batch took."""
+        if self._interests is None:
+            return {}
+        taken = dict(self._interests.taken)
+        self._interests.taken.clear()
+        return taken
 
     def _stands(self, owner: Owner, filter_: Filter) -> bool:
         return owner in self._owners.get(filter_, ())

@@ -16,7 +16,7 @@ Cost: a home whose interests have changed is optimised as a whole; the matching 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -99,6 +99,12 @@ class OptimisedMatching:
         """The same for whole batches, if the matching below has an index for them."""
         self._catch_up()
         return self._below.interests(paths) if isinstance(self._below, Indexed) else None
+
+    def taken(self, events: int) -> Mapping[str, int]:
+        """What a batch took, and for each of its events what the table was spared."""
+        taken = Counter(self._below.taken(events) if isinstance(self._below, Indexed) else {})
+        taken.update({name: events * count for name, count in self._counts.items()})
+        return taken
 
     def table(self, home: str) -> Sequence[Entry]:
         """What is asked on behalf of a home."""

@@ -93,6 +93,10 @@ class Indexed(Protocol):
         """The index, of events that are scanned for these paths; None if events are to be matched singly."""
         ...
 
+    def taken(self, events: int) -> Mapping[str, int]:
+        """What methods count of it: since this was last asked, for a batch of so many events."""
+        ...
+
 
 class Matching(Interested, Protocol):
     """How a broker matches an event's content."""

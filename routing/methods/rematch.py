@@ -1,6 +1,6 @@
 """Nothing travels: the event is matched at every broker."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from branchline.routing.event import Event
@@ -32,6 +32,9 @@ class Rematch:
 
     def interests(self, paths: "Paths") -> "Sequence[Interests] | None":
         return self._matching.interests(paths) if isinstance(self._matching, Indexed) else None
+
+    def taken(self, events: int) -> Mapping[str, int]:
+        return self._matching.taken(events) if isinstance(self._matching, Indexed) else {}
 
     def learner(self) -> Learner | None:
         return self._matching if isinstance(self._matching, OptimisedMatching) else None

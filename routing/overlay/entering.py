@@ -97,6 +97,8 @@ class Entered:
     exact_checks: int = 0
     refused: Sequence[int] = ()
     """Those that are not let in: no advertisement holds for them."""
+    taken: Mapping[str, int] = field(default_factory=dict)
+    """What the method counts."""
     unadvertised: int = 0
     """How many there are for which none does, let in or not."""
 
@@ -149,6 +151,7 @@ class Entrance:
         """Where the events go that have rows. Changes nothing."""
         events = len(arrivals)
         pairs = self.found(interests, scan, events)
+        taken = self.taken(events)
         outside = self._outside(scan, arrivals)
         refused = outside if outside is not None and self._is_required() else None
         if refused is not None:
@@ -160,7 +163,7 @@ class Entrance:
         plain = here & ~special[event]
         subscribers = np.int64(max(len(self._names.all), 1))
         owed = np.unique(event[plain] * subscribers + number[plain])
-        entered = Entered(owed // subscribers, (owed % subscribers).astype(np.int32))
+        entered = Entered(owed // subscribers, (owed % subscribers).astype(np.int32), taken=taken)
         if outside is not None:
             entered.unadvertised = int(outside.sum())
         if refused is not None:
@@ -185,6 +188,11 @@ class Entrance:
             for part, owners in enumerate(self._owners)
         ]
         return Pairs(*(np.concatenate([each[column] for each in found]) for column in range(5)))
+
+    def taken(self, events: int) -> Mapping[str, int]:
+        """What the method counts of finding it."""
+        forwarding = self._divider.forwarding
+        return forwarding.taken(events) if isinstance(forwarding, Indexed) else {}
 
     def _decide(
         self,

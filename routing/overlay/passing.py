@@ -14,8 +14,8 @@ Cost: what the loops take, and what checking takes where somebody is in doubt. W
 tree is found for every copy: so many rows are followed at a time that this stays within bounds.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -55,6 +55,8 @@ class Passed:
     refuted: int
     afresh: int = 0
     """Those whose content was matched."""
+    taken: Mapping[str, int] = field(default_factory=dict)
+    """What the method counts."""
 
 
 class Passage:

@@ -73,6 +73,7 @@ class Rematching:
             retired=int(gone[done].sum()),
             exact_checks=0,
             refuted=0,
+            taken=self._entrance.taken(len(sent)),
             # Of a copy that answers for nobody here or elsewhere, the content is not looked at.
             afresh=int((done & (local | (scope & ~here_bit != 0))).sum()),
         )

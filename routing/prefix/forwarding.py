@@ -12,7 +12,7 @@ Cost: of `enter`, the match; of `find`, a look-up for each entry of the prefix a
 when everybody that is looked for was found.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -81,6 +81,10 @@ class Forwarder:
     def interests(self, paths: "Paths") -> "Sequence[Interests] | None":
         """Who is interested in the events of a batch, part by part, wherever the filters stand."""
         return [places.interests(paths) for places in self.places]
+
+    def taken(self, events: int) -> Mapping[str, int]:
+        """Nothing: where an event enters, the same is counted whatever the method."""
+        return {}
 
     def enter(self, event: Event) -> Prefix:
         """The one content match of an event's life."""

@@ -36,7 +36,7 @@ from branchline.routing.prefix.tree import ALIVE
 from branchline.routing.prefix.vocabulary import Changes, Vocabulary, Where
 
 if TYPE_CHECKING:  # compiled loops are imported when the first batch needs them
-    from branchline.routing.compiled.interests import Interests
+    from branchline.routing.compiled.interests import IndexedInterests
     from branchline.routing.compiled.paths import Paths
 
 __all__ = ["Owner", "Places"]
@@ -75,7 +75,7 @@ class Places:
         self._ended: dict[int, list[_Stand]] = {}
         """The same by the clock of their end."""
         self._outstanding: set[Filter] = set()
-        self._interests: Interests | None = None
+        self._interests: IndexedInterests | None = None
         """The same filters for whole batches, once somebody has asked for it."""
         self.touched: set[Where] | None = None
         """Where those who stand now, or their owners, may have changed. Noted once somebody made it a set;
@@ -137,12 +137,12 @@ class Places:
             self._stand(filter_, clocks[-1])
         self._forget(clocks[0])
 
-    def interests(self, paths: "Paths") -> "Interests":
+    def interests(self, paths: "Paths") -> "IndexedInterests":
         """Who is interested in the events of a batch, wherever the filters stand."""
-        from branchline.routing.compiled.interests import Interests
+        from branchline.routing.compiled.interests import IndexedInterests
 
         if self._interests is None or self._interests.paths is not paths:
-            self._interests = Interests(paths, self._stored)
+            self._interests = IndexedInterests(paths, self._stored)
             for filter_, owners in self._owners.items():
                 for owner in owners:
                     self._interests.joined(filter_, owners, owner)

@@ -52,7 +52,7 @@ def test_paths_that_nobody_names_any_more_are_forgotten(monkeypatch: pytest.Monk
         assert matching.match(Event({f"x{number}": 1})).certain == {"a"}
         matching.remove(wanted)
         assert matching._interests is not None and len(matching._interests.paths) <= 50
-        assert len(matching._interests._renewed) <= 2
+        assert len(matching._interests._codes._renewed) <= 2
 
 
 # Many at once

@@ -2,10 +2,11 @@
 
 A script subscribes, replaces and ends at one broker, where the subscriptions of its own are owners themselves
 and those of other homes count for the home, so that one owner is interested in the same for several reasons.
-The Routing Tree hears of it late and is told now and then, which matters to whoever matches along it.
+The Routing Tree hears of it late and is told now and then, which matters to whoever matches along it. Who can
+match many events at once is asked in both ways.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
@@ -21,13 +22,15 @@ from hypothesis import strategies as st
 from branchline.ops.simulation.drawing import random_event, random_filter
 from branchline.routing.choices import each_choice
 from branchline.routing.codes import Rejection
+from branchline.routing.compiled.paths import Paths
 from branchline.routing.compiling import Compiled, compile_expression
 from branchline.routing.control import Identity
 from branchline.routing.evaluate import evaluate
 from branchline.routing.event import Event
 from branchline.routing.methods.naming import Methods, make_matching
-from branchline.routing.methods.protocols import Interest, Matching
+from branchline.routing.methods.protocols import Indexed, Interest, Matching
 from branchline.routing.methods.table import TableMatching
+from branchline.routing.overlay.entering import scan_attributes
 from branchline.routing.prefix.delivering import decide
 from branchline.routing.prefix.forwarding import Found
 from branchline.routing.prefix.optimizer import Optimizer, Settings
@@ -86,6 +89,7 @@ class Run:
         self._matching = matching or make_matching(Methods(matching=name), self._trees)
         self._standing: dict[Identity, Compiled] = {}
         self._to_optimizer: list[tuple[bool, Compiled]] = []
+        self._paths = Paths()
         self.found = self.matched = 0
 
     def play(self) -> "Run":
@@ -149,6 +153,7 @@ class Run:
         assert found.certain == covered, "certain, and wrong"
         again = self._matching.match(Event(attributes))
         assert (again.certain, again.doubtful) == (found.certain, found.doubtful), "matching changes nothing"
+        self._check_batch(everybody, interested, attributes)
         self._check_delivered(found, verdicts, attributes)
         some = [owner for place, owner in enumerate(OWNERS) if choice >> place & 1]
         for wanted in (Wanted(some), AnyOf(some)):
@@ -157,6 +162,23 @@ class Run:
             assert interested & wanted <= part.certain | part.doubtful or wanted.enough(part), "missed"
         self.found += len(everybody)
         self.matched += len(interested)
+
+    def _check_batch(
+        self, everybody: Set[Owner], interested: Set[Owner], attributes: dict[str, JsonValue]
+    ) -> None:
+        """Among others, an event finds whom it finds alone; but for arrays, of which a batch knows more."""
+        interests = self._matching.interests(self._paths) if isinstance(self._matching, Indexed) else None
+        if interests is None:
+            return
+        batch: list[dict[str, JsonValue]] = [{}, attributes, attributes]
+        scan = scan_attributes(self._paths, batch)
+        found: list[set[Owner]] = [set() for _ in batch]
+        for each in interests:
+            for number, code in zip(*each.match(scan.scanned, len(batch)), strict=True):
+                found[number].add(each.owner(int(code)))
+        for number in {1, 2} - set(scan.unrowed):
+            assert interested <= found[number] <= everybody, "another answer in a batch"
+            assert scan.arrays[number] or found[number] == everybody, "another answer in a batch"
 
     def _check_delivered(
         self,
