@@ -9,8 +9,10 @@ use, of all parts, those that write instructions themselves included.
 Cost: a walk over the parts when a module with a kernel is imported, about a millisecond.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from hashlib import sha256
+from pickle import UnpicklingError
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -28,7 +30,19 @@ def fresh(kernel: Function) -> Function:
     kept = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
     if kept is not None:
         kept._source_stamp = (kept._source_stamp, fingerprint(kernel))
+        kept._load_index = partial(_readable, kept._load_index)
     return kernel
+
+
+def _readable(load_index: Callable[[], dict[Any, str]]) -> dict[Any, str]:
+    """The index of what is kept; nothing, if it names classes that are not here.
+
+    Another version of the code has kept it, and numba would fail before it compares fingerprints.
+    """
+    try:
+        return load_index()
+    except (AttributeError, ImportError, EOFError, UnpicklingError):
+        return {}
 
 
 def fingerprint(kernel: Any) -> str:

@@ -1,10 +1,13 @@
 """A kernel's fingerprint changes with everything that goes into it, and with nothing else."""
 
+import pickle
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from subprocess import run
 from typing import Any
 
+import numba
 import pytest
 
 from branchline.kafka import record_kernels, word_kernels
@@ -49,6 +52,20 @@ def test_a_change_anywhere_below_a_kernel_is_seen(
 def test_what_is_kept_is_kept_with_the_whole_fingerprint(kernel: Any) -> None:
     """It is part of the stamp that kept code is compared with, and knows all of the kernel's file."""
     assert kernel._cache._cache_file._source_stamp[1] == fingerprint(kernel)
+
+
+@pytest.mark.parametrize(
+    "kept", [b"cbranchline.routing.gone\nGone\n.", b"cbuiltins\nGone\n.", b"", b"\x80\x04]"]
+)
+def test_what_another_version_has_kept_counts_for_nothing(
+    kept: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its index may name classes that have moved since, or be cut off."""
+    cache = bucket_of._cache._cache_file  # type: ignore[attr-defined]
+    index = tmp_path / "kept.nbi"
+    index.write_bytes(pickle.dumps(numba.__version__) + kept)
+    monkeypatch.setattr(cache, "_index_path", str(index))
+    assert cache._load_index() == {}
 
 
 def test_another_process_finds_the_same_fingerprint() -> None:
