@@ -111,7 +111,7 @@ def parts(methods: Methods) -> list[str]:
 
 
 ROWS_OF_A_JOB = 8
-"""Methods that one job goes through: all of its history is judged after each of them."""
+"""Methods that one job goes through, of whose history every event is judged by every subscription."""
 
 
 def _jobs() -> list[list[Methods]]:
@@ -124,7 +124,7 @@ def _jobs() -> list[list[Methods]]:
 def test_every_method_is_right_on_real_jobs_and_does_its_work(
     rows: Sequence[Methods], spark: SparkSession, cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
-    """One job, started anew with each of them: then the history is clean, and their counts have moved.
+    """One job, started anew with each of them: their counts have moved, and in the end its history is clean.
 
     Events are routed as batches and one by one, in turns.
     """
@@ -143,12 +143,12 @@ def test_every_method_is_right_on_real_jobs_and_does_its_work(
             for _ in range(events):
                 observer.publish(draw.choice(names), a_key(draw), an_event(draw))
             observer.settle()
-        verdict = observer.verdict(repeats="none")
         counts = Counter[str]()
         for each in site.counts:
             counts.update({name: count for name, count in each.items() if isinstance(count, int)})
-        print(f"\n{spelled(methods)}: {verdict.describe()}")
-        assert verdict.clean, f"{spelled(methods)}: {verdict.describe()}"
         assert counts["content_matches"] == counts["accepted"] == events
         still = [name for name in parts(methods) if not OWN[name](counts)]
         assert still == [], f"{spelled(methods)}: {counts}"
+    verdict = observer.verdict(repeats="none")
+    print(f"\n{', '.join(map(spelled, rows))}: {verdict.describe()}")
+    assert verdict.clean, verdict.describe()
