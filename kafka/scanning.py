@@ -30,6 +30,7 @@ from branchline.routing.compiled.reading import rows_of
 from branchline.routing.compiled.scanning import work
 from branchline.routing.compiled.spans import Scanned, joined
 from branchline.routing.compiled.spreading import NONE, PLAIN, Entries, measure, spread
+from branchline.routing.values import JsonValue
 
 _ENTRY_MIN_BYTES = 4
 """Bytes for which there is at most one entry: a member has two quotes, a colon and a value. A header, which
@@ -175,16 +176,26 @@ class Scanner:
     def _again(self, events: Iterable[Event]) -> RecordColumns:
         """What paths name of the events, as records with nothing but a value."""
         named = self._paths.root.below
-        chosen = (
+        chosen = [
             {name: value for name, value in event.attributes.items() if name in named} for event in events
-        )
+        ]
         # The name of a header may be half a surrogate pair. It is no JSON, and the kernels leave it.
-        texts = [_written(each).encode(errors="surrogatepass") for each in chosen]
+        texts = [each.encode(errors="surrogatepass") for each in _documents(chosen)]
         none = cells([None] * len(texts))
         return RecordColumns(cells(texts), none, none, np.zeros(len(texts), np.int64))
 
 
 _written = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
+_BETWEEN = "\0between"
+
+
+def _documents(values: Sequence[JsonValue]) -> list[str]:
+    """Each of the values as JSON. They are written together, which takes two thirds of the time."""
+    marked: list[JsonValue] = [_BETWEEN] * (2 * len(values) - 1)
+    marked[::2] = values
+    texts = _written(marked)[1:-1].split(f",{_written(_BETWEEN)},")
+    # An event may have the mark in an array of its own.
+    return texts if len(texts) == len(values) else list(map(_written, values))
 
 
 def _of(scanned: Scanned, events: NDArray[np.int32]) -> Scanned:
