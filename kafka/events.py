@@ -63,27 +63,45 @@ class Event:
 
 
 def decode_event(record: Record) -> Event | Rejection:
-    headers = foreign(record.headers)
-    if fault := _beyond_limits(record.value, headers):
-        return fault
-    content_type = _last_text(headers, CONTENT_TYPE)
-    if media_type(content_type).startswith(MEDIA_PREFIX):
-        event = _from_cloudevent(read_structured(content_type or "", record.value), Mode.STRUCTURED)
-    elif any(name == f"{ATTRIBUTE_PREFIX}specversion" for name, _ in headers):
-        event = _from_cloudevent(read_binary(headers, record.value), Mode.BINARY)
-    elif not record.value and record.key is None and not headers:
-        return Rejection(Code.EVENT_EMPTY, "no value, no key and no headers: nothing to match on")
+    return decode_parts(record.key, record.value, record.headers, record.place.timestamp_ms)
+
+
+def decode_parts(
+    key: bytes | None, value: bytes | None, headers: Headers, timestamp_ms: int
+) -> Event | Rejection:
+    """The event of a record that nobody has made."""
+    if len(value or b"") > EVENT_MAX_BYTES:
+        return _over(Code.EVENT_TOO_LARGE, len(value or b""), "bytes of value", EVENT_MAX_BYTES)
+    if headers:
+        headers = foreign(headers)
+        event = _beyond_limits(headers) or _declared(headers, key, value)
     else:
-        event = _from_plain(read_payload(record.value, content_type))
+        event = _undeclared(key, value)
     if isinstance(event, Event):
-        event.attributes["kafka"] = _kafka_attribute(record, headers)
+        event.attributes["kafka"] = _kafka_attribute(key, timestamp_ms, headers)
     return event
 
 
-def _beyond_limits(value: bytes | None, headers: Headers) -> Rejection | None:
-    value_bytes = len(value or b"")
-    if value_bytes > EVENT_MAX_BYTES:
-        return _over(Code.EVENT_TOO_LARGE, value_bytes, "bytes of value", EVENT_MAX_BYTES)
+def _declared(headers: Headers, key: bytes | None, value: bytes | None) -> Event | Rejection:
+    """What the headers say that the record is."""
+    content_type = _last_text(headers, CONTENT_TYPE)
+    if media_type(content_type).startswith(MEDIA_PREFIX):
+        return _from_cloudevent(read_structured(content_type or "", value), Mode.STRUCTURED)
+    if any(name == f"{ATTRIBUTE_PREFIX}specversion" for name, _ in headers):
+        return _from_cloudevent(read_binary(headers, value), Mode.BINARY)
+    if not headers:
+        return _undeclared(key, value)
+    return _from_plain(read_payload(value, content_type))
+
+
+def _undeclared(key: bytes | None, value: bytes | None) -> Event | Rejection:
+    """A record without headers."""
+    if not value and key is None:
+        return Rejection(Code.EVENT_EMPTY, "no value, no key and no headers: nothing to match on")
+    return _from_plain(read_payload(value, None))
+
+
+def _beyond_limits(headers: Headers) -> Rejection | None:
     if len(headers) > EVENT_MAX_HEADERS:
         return _over(Code.HEADERS_TOO_MANY, len(headers), "headers", EVENT_MAX_HEADERS)
     header_bytes = sum(len(name.encode(errors="surrogatepass")) + len(text or b"") for name, text in headers)
@@ -113,11 +131,11 @@ def _from_plain(payload: "JsonValue | Unread | Rejection") -> Event | Rejection:
     return Event({}, Mode.PLAIN, opaque=payload is not Unread.EMPTY)
 
 
-def _kafka_attribute(record: Record, headers: Headers) -> JsonValue:
-    attribute: dict[str, JsonValue] = {"timestamp": record.place.timestamp_ms}
-    key = None if record.key is None else utf8_text(record.key)
-    if key is not None:
-        attribute["key"] = key
+def _kafka_attribute(key: bytes | None, timestamp_ms: int, headers: Headers) -> JsonValue:
+    attribute: dict[str, JsonValue] = {"timestamp": timestamp_ms}
+    text = None if key is None else utf8_text(key)
+    if text is not None:
+        attribute["key"] = text
     attribute["header"] = _headers_by_name(headers)
     return attribute
 

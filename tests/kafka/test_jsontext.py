@@ -97,6 +97,19 @@ def test_an_invalid_document_is_placed() -> None:
     assert (value.line, value.column) == (2, 6)
 
 
+@pytest.mark.parametrize("before", ["", " ", "\r\n\t"])
+@pytest.mark.parametrize("behind", ["", " \t\r\n", "\x0b", "\xa0", "}", " ]", ",", "{}", "x"])
+@pytest.mark.parametrize("document", ['{"a": 1}', "{}", "[1]", "7"])
+def test_around_a_document_is_json_space_alone(before: str, document: str, behind: str) -> None:
+    """What stands around a document is accepted, or is invalid at its place, as json.loads says."""
+    value = read_json(f"{before}{document}{behind}".encode())
+    try:
+        assert value == json.loads(f"{before}{document}{behind}")
+    except json.JSONDecodeError as error:
+        assert isinstance(value, Rejection)
+        assert (value.reason, value.line, value.column) == (error.msg, error.lineno, error.colno)
+
+
 def test_a_byte_order_mark_is_skipped() -> None:
     """A leading UTF-8 byte order mark is no part of the document."""
     assert read_json(b'\xef\xbb\xbf{"a": 1}') == {"a": 1}

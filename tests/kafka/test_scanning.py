@@ -251,6 +251,18 @@ def test_what_was_decoded_may_be_beyond_the_kernels_however_it_is_written() -> N
     assert read.slow == len(sent) and not read.rejected
 
 
+@pytest.mark.parametrize("texts", [["\0between"], ["\0between"] * 3, ["x"]])
+def test_events_that_were_decoded_stay_apart(texts: list[str]) -> None:
+    """Whatever texts they have, among them the mark that stands between them while they are written."""
+    twice: Headers = (("h", b"1"), ("h", b"2"))
+    values = [{"a": [{"b": 1}, *texts, {"b": 2}]}, {"a": texts[0]}, {"a": {"b": texts[0]}}, {}, {"a": 5}]
+    read = agrees(
+        registered([("a",), ("a", "b"), ("kafka", "header", "h")]),
+        [record(json.dumps(each).encode(), twice) for each in values],
+    )
+    assert read.slow == len(values)
+
+
 FORGED = {"a": 1, "key": "forged", "timestamp": 5, "header": {"h": "forged"}}
 
 

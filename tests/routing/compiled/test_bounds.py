@@ -10,7 +10,7 @@ from indexed import POOLS, some_filters
 
 from branchline.routing.compiled import hashing
 from branchline.routing.compiled.bounds import ranked
-from branchline.routing.compiled.gathering import gathered, key_of, laid_together, late_key
+from branchline.routing.compiled.gathering import Gathering, gathered, key_of, laid_together, late_key
 from branchline.routing.compiled.paths import Paths
 from branchline.routing.compiled.ranking import rank
 from branchline.routing.compiled.reading import rows_of
@@ -51,6 +51,23 @@ def test_ranks_do_not_depend_on_how_filters_came_together(one: list[Filter], oth
     for name, array in at_once.bounds.arrays.items():
         assert np.array_equal(both.bounds.arrays[name], array), name
     assert both.bounds.wide == at_once.bounds.wide
+
+
+@given(some_filters, st.data())
+def test_filters_flattened_together_are_as_one_by_one(filters: list[Filter], data: st.DataObject) -> None:
+    """Constraints that several filters have as one object are flattened as those that are equal."""
+    drawn = data.draw(st.lists(st.integers(0, len(filters) - 1), max_size=20)) if filters else []
+    several = filters + [filters[each] + filters[-each] for each in drawn]
+    gathering = Gathering()
+    for each in several:
+        gathering.add(each)
+    one_by_one, together = gathering.parts(), gathered(iter(several))
+    assert together.kins == one_by_one.kins
+    assert together.wide == one_by_one.wide
+    for name in ("number_kin", "near", "text_kin", "at", "blob", "first", "kin", "low", "high"):
+        mine, theirs = getattr(together, name), getattr(one_by_one, name)
+        assert np.array_equal(mine, theirs), name
+        assert mine.dtype == theirs.dtype, name
 
 
 @given(some_filters, st.data())
