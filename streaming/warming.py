@@ -48,7 +48,7 @@ _EVENTS = (
 def warm_once(folder: Path, report: Callable[[str], None]) -> bool:
     """The same, unless it was done before with this very code; whether there was anything to do.
 
-    What was compiled is in numba's cache; in the folder is only a note that it was done.
+    What was compiled is in numba's cache, beside the code; in the folder is only a note that it was done.
     """
     done = folder / f"{_code()}.compiled"
     if done.exists():
@@ -61,9 +61,10 @@ def warm_once(folder: Path, report: Callable[[str], None]) -> bool:
 
 
 def _code() -> str:
-    """Stands for the loops as they are written, and for what compiles them."""
-    digest = hashlib.blake2b(f"{numba.__version__} {sys.version}".encode(), digest_size=8)
-    for source in sorted(Path(compiled.__file__).parent.glob("*.py")):
+    """Stands for the loops as they are written and where they are, and for what compiles them."""
+    folder = Path(compiled.__file__).resolve().parent
+    digest = hashlib.blake2b(f"{numba.__version__} {sys.version} {folder}".encode(), digest_size=8)
+    for source in sorted(folder.glob("*.py")):
         digest.update(source.read_bytes())
     return digest.hexdigest()
 

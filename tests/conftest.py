@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 from machines import Machine, linked_home
 from pyspark.sql import SparkSession
+from side_by_side import share_of
 
 from branchline.kafka.cluster import Cluster, read_properties
 from branchline.kafka.embedded import EmbeddedKafka
@@ -44,6 +45,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="embedded",
         help="Where the tests' Kafka runs: from the jars, or in a container (needs Docker).",
     )
+    parser.addoption(
+        "--share", metavar="K/N", default="1/1", help="Only the tests of the Kth of N shares of the files."
+    )
+
+
+def _is_others(path: Path, config: pytest.Config) -> bool:
+    share, shares = map(int, config.getoption("--share").split("/"))
+    name = path.relative_to(config.rootpath).as_posix()
+    return path.suffix == ".py" and share_of(name, shares) != share
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    return True if _is_others(collection_path, config) else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
+    # Files that are named on the command line are never ignored.
+    if left_out := [each for each in items if _is_others(each.path, config)]:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [each for each in items if each not in left_out]
 
 
 @pytest.fixture(scope="session")

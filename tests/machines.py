@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import psutil
 from click.testing import CliRunner, Result
-from processes import family
+from processes import await_end, family
 from waiting import wait_until
 from workload import EVENTS
 
@@ -57,7 +56,8 @@ class Machine:
         if self.process is not None and self.process.poll() is None:
             everything = family(self.process.pid)
             self.process.terminate()
-            psutil.wait_procs(everything, timeout=STOP_DEADLINE_S)
+            self.process.wait(STOP_DEADLINE_S)
+            await_end(everything, STOP_DEADLINE_S)
 
     def await_router(self) -> None:
         self._await(lambda: "router: running" in self.output, "the router runs")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import psutil
+from waiting import wait_until
 
 
 def family(pid: int) -> list[psutil.Process]:
@@ -39,3 +40,8 @@ def named(processes: Sequence[psutil.Process], name: str) -> list[psutil.Process
             if each.name() == name:
                 found.append(each)
     return found
+
+
+def await_end(processes: Sequence[psutil.Process], deadline_s: float) -> None:
+    """Return when none of them lives: psutil's own way stumbles over one that is gone just then."""
+    wait_until(lambda: not living(processes), deadline_s, f"{len(processes)} processes have ended")

@@ -22,7 +22,7 @@ from confluent_kafka.admin import (
 )
 from machines import COMMAND, START_DEADLINE_S, STOP_DEADLINE_S, linked_home
 from principals import DEADLINE_S, NAMES, NOBODY, NS, OTHERS, ROLES, TOPICS, Trier, expected, matrix
-from processes import family
+from processes import await_end, family
 from routers import read_all
 from secured import ADMIN, MARK, Secured, secured
 from waiting import wait_until
@@ -85,7 +85,7 @@ class Job:
         everything = family(self.process.pid) if self.process.poll() is None else []
         self.process.terminate()
         self.process.wait(STOP_DEADLINE_S)
-        psutil.wait_procs(everything, timeout=STOP_DEADLINE_S)
+        await_end(everything, STOP_DEADLINE_S)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from branchline.ops.chaos.run import Plan, judge, run
 from branchline.ops.chaos.world import AT_LEAST_ONCE, EXACTLY_ONCE
 from branchline.routing.history import Entry, Published, Read
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
 FAULTS = (
     Fault("worker-kill", hold_s=0.0, pause_s=0.5, into=0.5),

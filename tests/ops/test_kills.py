@@ -28,7 +28,7 @@ pytestmark = [
     pytest.mark.kafka,
     pytest.mark.spark,
     pytest.mark.slow,
-    pytest.mark.timeout(3_600 if FULL else 400),
+    pytest.mark.timeout(3_600 if FULL else 800),
 ]
 
 OVERLAY = small_overlay(8 if FULL else 4, "main")

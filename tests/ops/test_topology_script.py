@@ -14,7 +14,7 @@ from branchline.kafka.errors import RequestRefused
 from branchline.kafka.proposing import newest_topology, propose
 from branchline.routing.overlay.topology import founded, link
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(1_800 if FULL else 400)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(1_800 if FULL else 800)]
 
 SUBSCRIPTIONS, BURST = (50, 100) if FULL else (4, 20)
 """At home with each broker, and events published at once."""

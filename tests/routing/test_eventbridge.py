@@ -424,8 +424,8 @@ def test_reads_up_to_the_limits() -> None:
 )
 def test_hostile_texts_cost_no_more_than_others(text: str) -> None:
     """Texts of the largest size that are all brackets or wildcards are read or refused quickly."""
-    started = time.perf_counter()
+    started = time.process_time()
     for _ in range(10):
         with suppress(FilterError):
             evaluate(read(text), {"a": "a" * 5000})
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1

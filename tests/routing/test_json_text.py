@@ -253,7 +253,7 @@ def test_a_misfit_becomes_an_error_at_its_place() -> None:
 )
 def test_hostile_texts_are_refused_quickly(text: str) -> None:
     """Texts of the largest size that are all brackets, quotes or escapes cost no more than others."""
-    started = time.perf_counter()
+    started = time.process_time()
     for _ in range(10):
         refusal(text)
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1

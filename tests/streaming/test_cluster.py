@@ -27,7 +27,7 @@ from branchline.kafka.cluster import Cluster
 from branchline.routing.control import Identity
 from branchline.streaming.parcel import PACKAGES, digest
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
 START_DEADLINE_S = 120
 GAP_DEADLINE_S = 120

@@ -11,6 +11,7 @@ from typing import Any
 
 import psutil
 import pytest
+from processes import await_end
 from pyspark.sql import SparkSession
 from routers import Site, ends, read_all, running
 
@@ -38,7 +39,7 @@ def kill_workers(spark: SparkSession) -> int:
     workers = [worker for daemon in jvm.children() for worker in daemon.children()]
     for worker in workers:
         with suppress(psutil.NoSuchProcess):
-            psutil.wait_procs([each for each in worker.children() if each.status() != "zombie"], 30)
+            await_end(worker.children(), 60)
             worker.kill()
     return len(workers)
 

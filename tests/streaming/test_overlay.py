@@ -39,7 +39,7 @@ from branchline.routing.prefix.optimizer import Settings
 from branchline.routing.prefix.updates import Version
 from branchline.streaming import job
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(3_600 if FULL else 300)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(3_600 if FULL else 600)]
 
 EAGER = Settings(threshold=0.05, limit_ms=500)
 

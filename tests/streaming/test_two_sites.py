@@ -14,7 +14,7 @@ pytestmark = [
     pytest.mark.kafka,
     pytest.mark.spark,
     pytest.mark.slow,
-    pytest.mark.timeout(3_600 if FULL else 400),
+    pytest.mark.timeout(3_600 if FULL else 800),
 ]
 
 SIZES = Sizes(subscriptions=200, events=5_000, down_s=60) if FULL else Sizes()

@@ -1,12 +1,15 @@
 """Compiled loops are ready before the first batch."""
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from numba.core.dispatcher import Dispatcher
 
+from branchline import routing
 from branchline.kafka.event_columns import EventColumns
 from branchline.kafka.intake import read_batch
 from branchline.kafka.topics import Topics
@@ -51,10 +54,15 @@ def test_a_batch_compiles_nothing_after_warming() -> None:
     assert compiled() == before
 
 
-def test_warming_once_is_noted(tmp_path: Path) -> None:
-    """The first time is told; a second time there is nothing to do."""
+def test_warming_once_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first time is told; a second time there is nothing to do, unless another copy of the code runs,
+    which has a cache of its own.
+    """
     said: list[str] = []
     assert warm_once(tmp_path / "compiled", said.append)
     assert len(said) == 1
     assert not warm_once(tmp_path / "compiled", said.append)
     assert len(said) == 1
+    copy = shutil.copytree(Path(routing.compiled.__file__).parent, tmp_path / "copy")
+    monkeypatch.setattr(routing.compiled, "__file__", str(copy / "__init__.py"))
+    assert warm_once(tmp_path / "compiled", said.append)

@@ -21,7 +21,7 @@ from branchline.routing.prefix.header import Header, encode
 from branchline.routing.prefix.trees import UNMATCHED
 from branchline.routing.shard import EventBatch, Outputs, Shard
 
-SEEDS = {"everyday": 24, "thorough": 150, "soak": 1_000, "filters": 24}[
+SEEDS = {"everyday": 24, "thorough": 100, "soak": 1_000, "filters": 24}[
     os.environ.get("HYPOTHESIS_PROFILE", "everyday")
 ]
 TOGETHER = Methods(batches_from=0)
