@@ -45,7 +45,7 @@ OF_SPARK, OF_AT_LEAST_ONCE = 0.5, 0.8
 @click.option("--filters", type=click.IntRange(1, 1_000_000), default=10_000, show_default=True)
 @click.option("--subscribers", type=click.IntRange(1, 5_000), default=1_000, show_default=True)
 @click.option("--events", type=click.IntRange(100, 5_000_000), default=200_000, show_default=True)
-@click.option("--batch", type=click.IntRange(100, 1_000_000), default=20_000, show_default=True)
+@click.option("--batch", type=click.IntRange(100, 1_000_000), default=100_000, show_default=True)
 @click.option("--rounds", type=click.IntRange(1, 20), default=3, show_default=True)
 @click.option("--rate", type=click.FloatRange(0, 100_000), default=500.0, show_default=True)
 @click.option("--seconds", type=click.FloatRange(1, 3_600), default=60.0, show_default=True)

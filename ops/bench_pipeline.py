@@ -65,7 +65,11 @@ MODES = ("at-least-once", "exactly-once")
 )
 @click.option("--events", type=click.IntRange(100, 5_000_000), default=100_000, show_default=True)
 @click.option(
-    "--batch", type=click.IntRange(100, 1_000_000), default=20_000, show_default=True, help="Events."
+    "--batch",
+    type=click.IntRange(100, 1_000_000),
+    default=100_000,
+    show_default=True,
+    help="Events a batch takes at most.",
 )
 @click.option("--rounds", type=click.IntRange(1, 20), default=3, show_default=True, help="For each mode.")
 @click.option(

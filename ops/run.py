@@ -30,6 +30,7 @@ from branchline.ops.settings import (
     CHECKPOINT,
     CLUSTER,
     DELIVERY,
+    LATENCY_GOAL,
     MAX_EVENTS,
     MAX_SUBSCRIPTIONS,
     OUT_PARTITIONS,
@@ -69,6 +70,7 @@ def job_options(command: Any) -> Any:
         (OUT_REPLICATION, int),
         (OUT_PARTITIONS, int),
         (MAX_SUBSCRIPTIONS, int),
+        (LATENCY_GOAL, duration_ms),
         (MAX_EVENTS, int),
         (SHARDS, int),
         (CLUSTER, None),
@@ -344,6 +346,7 @@ def _config(
     cluster: str,
     shards: int,
     max_events_per_batch: int,
+    latency_goal: int,
     max_subscriptions: int,
     out_partitions: int,
     out_replication: int | None,
@@ -373,6 +376,7 @@ def _config(
         max_subscriptions,
         OutTopics(out_partitions, out_replication, out_retention, remove_topics_after),
         Delivery(delivery),
+        latency_goal_ms=latency_goal,
     )
 
 

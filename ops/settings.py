@@ -48,7 +48,16 @@ CLUSTERS = Setting(
 )
 SHARDS = Setting("--shards", "BRANCHLINE_SHARDS", "Shards of the router; fixed with its checkpoint.", "2")
 MAX_EVENTS = Setting(
-    "--max-events-per-batch", "BRANCHLINE_MAX_EVENTS_PER_BATCH", "Events a micro-batch takes.", "20000"
+    "--max-events-per-batch",
+    "BRANCHLINE_MAX_EVENTS_PER_BATCH",
+    "Events a micro-batch takes at most.",
+    "100000",
+)
+LATENCY_GOAL = Setting(
+    "--latency-goal",
+    "BRANCHLINE_LATENCY_GOAL",
+    "How soon an event is to be delivered, and a change in force, where there is no backlog: 500ms, 2s.",
+    "2s",
 )
 MAX_SUBSCRIPTIONS = Setting(
     "--max-subscriptions", "BRANCHLINE_MAX_SUBSCRIPTIONS", "Subscriptions a subscriber may have.", "10000"
@@ -134,6 +143,7 @@ SETTINGS = (
     CLUSTERS,
     SHARDS,
     MAX_EVENTS,
+    LATENCY_GOAL,
     MAX_SUBSCRIPTIONS,
     OUT_PARTITIONS,
     OUT_REPLICATION,

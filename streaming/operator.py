@@ -26,7 +26,7 @@ from branchline.kafka.intake import read_batch
 from branchline.kafka.owed import Owed
 from branchline.kafka.topics import Topics
 from branchline.routing.shard import Job, Shard
-from branchline.streaming import state
+from branchline.streaming import pacing, state
 from branchline.streaming.blocks import BlockKind, pack
 from branchline.streaming.bundles import unbundle
 from branchline.streaming.columns import Kind
@@ -81,6 +81,8 @@ class RouterOperator(StatefulProcessor):
             **_known(shard),
             **count(intake, outputs, leads=index == 0),
             **self._store.counts(),
+            pacing.EVENTS: len(events),
+            pacing.BYTES: sum(map(len, bundles["value"])),
         }
         if index == 0:
             counts["overlay"] = standing(shard)

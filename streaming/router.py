@@ -5,6 +5,7 @@ and a sink that runs in the operator's own stage and writes to Kafka from the ex
 """
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -24,10 +25,12 @@ from branchline.routing.overlay.topology import Topology, fault
 from branchline.routing.shard import Job
 from branchline.streaming import checkpoint, state
 from branchline.streaming.columns import OUTPUT
+from branchline.streaming.event_limit import EventLimit
 from branchline.streaming.failpoints import reach
 from branchline.streaming.files import SparkFolder, read_text, write_text
 from branchline.streaming.operator import RouterOperator
 from branchline.streaming.out_topics import OutTopics, begin_generation, generation
+from branchline.streaming.pacing import LATENCY_GOAL_MOST_MS, LATENCY_GOAL_MS, MOST_EVENTS, Pace, taken
 from branchline.streaming.runs import begin_run, last_batch
 from branchline.streaming.sink import SUMMARY, sink
 from branchline.streaming.source import read_input, shard_labels, starting_offsets
@@ -59,7 +62,8 @@ class RouterConfig:
     brokers: tuple[str, ...] = ("main",)
     """Those that it serves; the first one gives the job its name."""
     shards: int = 2
-    max_events_per_batch: int = 20_000
+    max_events_per_batch: int = MOST_EVENTS
+    """Never more; how many it is is found out: see `pacing.py`."""
     topology: Topology | None = None
     """The one that the brokers begin with. None for the one that the checkpoint began with; in a new one,
     a broker alone begins with itself, and several wait until they are told of one."""
@@ -76,6 +80,8 @@ class RouterConfig:
     methods: Methods = field(default_factory=Methods)
     """How events are forwarded and matched; the state does not hang on it, so a later start may have others.
     Its parts are those above."""
+    latency_goal_ms: int = LATENCY_GOAL_MS
+    """How soon an event should be delivered, and a change be in force, while there is no backlog."""
 
     def __post_init__(self) -> None:
         for broker in self.brokers:
@@ -88,6 +94,7 @@ class RouterConfig:
         for name, value, most in (
             ("shards", self.shards, MAX_SHARDS),
             ("max_events_per_batch", self.max_events_per_batch, 10_000_000),
+            ("latency_goal_ms", self.latency_goal_ms, LATENCY_GOAL_MOST_MS),
             ("parts", self.parts, MAX_PARTS),
             ("max_subscriptions", self.max_subscriptions, SUBSCRIPTIONS_PER_SUBSCRIBER),
         ):
@@ -163,13 +170,15 @@ def start_router(
         remove_after_ms=config.out.remove_after_ms,
     )
     labels = shard_labels(spark, config.shards)
+    pace = Pace(config.max_events_per_batch, config.latency_goal_ms / 1e3)
+    limit = EventLimit(spark, pace.limit)
     rows = read_input(
         spark,
         config.cluster.java(),
         topics.control_pattern(config.brokers),
         topics.event_topics(config.brokers),
         labels,
-        config.max_events_per_batch,
+        pace.limit,
         f"{config.namespace}.router",
         None
         if made.starts is None
@@ -189,6 +198,7 @@ def start_router(
     )
 
     def run_batch(frame: DataFrame, batch: int) -> None:
+        began_s = time.monotonic()
         turn = None if run is None else run.turn(batch)
         write = sink(config.cluster, config.namespace, config.out, generation(), turn)
         # One action only: a second one would run the operator again.
@@ -197,6 +207,8 @@ def start_router(
             run.note(summaries)
         if any(summary["told"]["removed"] for summary in summaries):
             begin_generation()
+        counts = [each for summary in summaries for each in summary["counts"]]
+        limit.set(pace.after(taken(counts, time.monotonic() - began_s)))
         if observe is not None:
             observe(batch, [counts | each["told"] for each in summaries for counts in each["counts"]])
         reach("router.after-batch")
@@ -210,7 +222,9 @@ def start_router(
         writer = writer.trigger(availableNow=True)
     # One task per shard; the query keeps the number that is set when it first starts.
     spark.conf.set("spark.sql.shuffle.partitions", str(config.shards))
-    return writer.start()
+    query = writer.start()
+    limit.of(query)
+    return query
 
 
 def _neighbours_topics(
