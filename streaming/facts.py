@@ -18,7 +18,7 @@ from branchline.kafka.messages import number_from
 from branchline.kafka.record import Headers, Place, Record
 from branchline.routing.control import Identity, Number
 from branchline.routing.dissemination.adverts import AdvertAwaited, Gated, Lingering, Withdrawn
-from branchline.routing.dissemination.links import Answered, Confirmed, Heard, Owed, Sent
+from branchline.routing.dissemination.link_facts import Answered, Confirmed, Heard, Owed, Sent
 from branchline.routing.dissemination.pulling import Concluded, Pull, Pulled, Replied, Reply
 from branchline.routing.dissemination.telling import Ask, Marks, Settled, Told
 from branchline.routing.overlay.dividing import Arrival

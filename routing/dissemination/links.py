@@ -32,88 +32,14 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import TypeAlias
 
-from branchline.routing.dissemination.summaries import Filed, IdentitySummary, Summary
+from branchline.routing.dissemination.link_facts import Answered, Confirmed, Heard, LinkFact, Owed, Sent
+from branchline.routing.dissemination.neighbour import ALL, Neighbour
+from branchline.routing.dissemination.summaries import Filed, Summary
 from branchline.routing.dissemination.telling import NOTHING, Exchange, Marks, Settled, Stream, Told, pieces
 from branchline.routing.filters import EVERYTHING, Filter, covers, filter_order, overlaps
 from branchline.routing.overlay.position import Position
 from branchline.routing.overlay.topology import Topology, tree_routes
-
-_ALL = frozenset({EVERYTHING})
-
-
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """A neighbour has told this."""
-
-    sender: str
-    told: Told
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """A neighbour was told this."""
-
-    to: str
-    told: Told
-
-
-@dataclass(frozen=True, slots=True)
-class Confirmed:
-    """A neighbour has answered."""
-
-    sender: str
-    settled: Settled
-
-
-@dataclass(frozen=True, slots=True)
-class Owed:
-    """A neighbour is owed an answer to what it told up to this number, when the marks are settled."""
-
-    to: str
-    number: int
-    marks: Marks
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """A neighbour was answered up to this number."""
-
-    to: str
-    number: int
-
-
-LinkFact: TypeAlias = Heard | Sent | Confirmed | Owed | Answered
-
-
-class _Link:
-    """One neighbour."""
-
-    def __init__(self, summary: Summary) -> None:
-        self.summary = summary
-        self.adverts: Summary = IdentitySummary()
-        self.wanted: set[Filter] = set(_ALL)
-        self.advertised: set[Filter] = set(_ALL)
-        self.known = False
-        """Whether the neighbour has told those two."""
-        self.heard: tuple[Stream, int] | None = None
-        self.coming: tuple[set[Filter], set[Filter]] | None = None
-        """Of a table that is not whole yet, what has come so far."""
-        self.sent: tuple[Stream, int] | None = None
-        self.began_ms = 0
-        """When the last stream began that is to be told anew."""
-        self.settled = 0
-        self.told: tuple[set[Filter], set[Filter]] = (set(), set())
-        self.filed = Filed()
-        """What was told of what is wanted, for whoever looks for what covers something; if it is inflated."""
-        self.inflated = 0
-        """How many filters were told, stand for nothing, and have been counted."""
-        self.deflating = False
-        self.changed = True
-        """Whether there may be something to tell."""
-        self.owed_from = 0
-        self.owed: list[Owed] = []
 
 
 @dataclass(slots=True)
@@ -129,7 +55,7 @@ class Links:
     inflating: bool = False
     """Whether what is gone is taken back only from whoever asks."""
     counts: Counter[str] = field(default_factory=Counter)
-    _links: dict[str, _Link] = field(default_factory=dict)
+    _links: dict[str, Neighbour] = field(default_factory=dict)
     _own: dict[Filter, int] = field(default_factory=dict)
     _own_adverts: dict[Filter, int] = field(default_factory=dict)
 
@@ -160,7 +86,7 @@ class Links:
             _exchange(link.adverts, before, after)
             link.changed = True
 
-    def _change(self, link: _Link, before: Iterable[Filter], after: Iterable[Filter]) -> None:
+    def _change(self, link: Neighbour, before: Iterable[Filter], after: Iterable[Filter]) -> None:
         """Change what is wanted on this side of the link."""
         after = list(after)
         passing = self._passing(link, after)
@@ -168,15 +94,15 @@ class Links:
         _exchange(link.summary, self._passing(link, before), passing)
         link.changed = True
 
-    def _passing(self, link: _Link, filters: Iterable[Filter]) -> list[Filter]:
+    def _passing(self, link: Neighbour, filters: Iterable[Filter]) -> list[Filter]:
         """Those of the filters that the neighbour is to hear of."""
         if not self.advertising:
             return list(filters)
         return [each for each in filters if any(overlaps(each, advert) for advert in link.advertised)]
 
-    def _adverts(self, link: _Link) -> Set[Filter]:
+    def _adverts(self, link: Neighbour) -> Set[Filter]:
         """What the neighbour is to hear of as advertised: whoever goes by none may send everything."""
-        return link.adverts.told() if self.advertising else _ALL
+        return link.adverts.told() if self.advertising else ALL
 
     def _wanted_here(self, name: str) -> Iterator[Filter]:
         """All that is wanted on this side of the link with a neighbour, each for every reason."""
@@ -230,7 +156,7 @@ class Links:
                 self._begin(name)
             elif homes & old & ~was.get(name, 0):
                 # Homes that it has told nothing of are behind it now.
-                self._replace(name, _ALL, _ALL, known=False)
+                self._replace(name, ALL, ALL, known=False)
         for link in self._links.values():
             link.heard = link.sent = link.coming = None
             link.settled = link.owed_from = 0
@@ -243,17 +169,17 @@ class Links:
 
     def _begin(self, name: str) -> None:
         """There is a neighbour of whom nothing is known yet."""
-        link = _Link(self.summarise())
+        link = Neighbour(self.summarise())
         for other in self._links.values():
             # Whoever is unknown wants everything, and may send it.
-            self._change(other, (), _ALL)
-            _exchange(other.adverts, (), _ALL)
+            self._change(other, (), ALL)
+            _exchange(other.adverts, (), ALL)
             _exchange(link.adverts, (), other.advertised)
         self._links[name] = link
         _exchange(link.summary, (), self._passing(link, self._wanted_here(name)))
         for advert, reasons in self._own_adverts.items():
             _exchange(link.adverts, (), repeat(advert, reasons))
-        self.exchange(name, (), _ALL)
+        self.exchange(name, (), ALL)
 
     # Hearing
 
@@ -296,7 +222,7 @@ class Links:
                 link.owed_from = max(link.owed_from, fact.number)
                 link.owed = [each for each in link.owed if each.number > fact.number]
 
-    def _hear(self, link: _Link, fact: Heard) -> None:
+    def _hear(self, link: Neighbour, fact: Heard) -> None:
         told = fact.told
         if link.heard is None or told.stream != link.heard[0]:
             link.coming, link.owed, link.owed_from = (set(), set()), [], 0
@@ -312,7 +238,7 @@ class Links:
         if any(told.advertised):
             self._hear_adverts(fact.sender, told.advertised)
 
-    def _send(self, link: _Link, told: Told) -> None:
+    def _send(self, link: Neighbour, told: Told) -> None:
         if link.sent is None or told.stream != link.sent[0]:
             link.told, link.settled, link.filed = (set(), set()), 0, Filed()
         link.sent = told.stream, told.number
@@ -349,7 +275,7 @@ class Links:
         if link is not None:
             link.deflating = link.changed = True
 
-    def _tell_whole(self, name: str, link: _Link, now_ms: int) -> Iterator[Sent]:
+    def _tell_whole(self, name: str, link: Neighbour, now_ms: int) -> Iterator[Sent]:
         assert self.position.topology is not None
         link.deflating, link.inflated = False, 0
         stream = Stream(self.position.topology.order, max(now_ms, link.began_ms + 1))
@@ -363,7 +289,7 @@ class Links:
         for number, (each, advert) in enumerate(letters, 1):
             yield Sent(name, Told(stream, number, each, advert, True, number == len(letters)))
 
-    def _tell_changes(self, name: str, link: _Link, stream: Stream) -> Iterator[Sent]:
+    def _tell_changes(self, name: str, link: Neighbour, stream: Stream) -> Iterator[Sent]:
         wanted = self._growth(link) if self.inflating else _difference(link.told[0], link.summary.told())
         advertised = _difference(link.told[1], self._adverts(link))
         letters = [(each, NOTHING) for each in pieces(wanted)]
@@ -373,7 +299,7 @@ class Links:
                 assert link.sent is not None, "the stream has begun"
                 yield Sent(name, Told(stream, link.sent[1] + 1, each, advert))
 
-    def _growth(self, link: _Link) -> Exchange:
+    def _growth(self, link: Neighbour) -> Exchange:
         """What is to be told where tables only grow; all differences, if this one is to shrink."""
         now = link.summary.told()
         before, gone = link.inflated, len(link.told[0] - now)
@@ -388,7 +314,7 @@ class Links:
         come = [each for each in now - link.told[0] if not self._is_covered(link, each, lifted=lifted)]
         return Exchange(_sorted(come), (EVERYTHING,) if lifted else ())
 
-    def _is_covered(self, link: _Link, filter_: Filter, *, lifted: bool) -> bool:
+    def _is_covered(self, link: Neighbour, filter_: Filter, *, lifted: bool) -> bool:
         """Whether something that was told covers the filter; everything does, unless that is lifted."""
         for wider in link.filed.wider(filter_):
             self.counts["covering_tests"] += 1
@@ -446,7 +372,7 @@ class Links:
             if link.owed_from and not link.owed:
                 yield Answered(name, link.owed_from)
 
-    def _heard(self, name: str, link: _Link) -> Iterator[Heard]:
+    def _heard(self, name: str, link: Neighbour) -> Iterator[Heard]:
         stream, number = link.heard if link.heard is not None else (_NO_STREAM, 0)
         if link.known:
             # What stands while a new table is on its way was told before.

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from branchline.routing.control import Change, Number
 from branchline.routing.dissemination.adverts import AdvertFact
-from branchline.routing.dissemination.links import LinkFact
+from branchline.routing.dissemination.link_facts import LinkFact
 from branchline.routing.dissemination.pulling import PullFact
 from branchline.routing.optimise.learned import Learned
 from branchline.routing.overlay.dividing import Arrival

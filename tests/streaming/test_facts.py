@@ -19,7 +19,7 @@ from branchline.routing.dissemination.adverts import (
     Unremembered,
     Withdrawn,
 )
-from branchline.routing.dissemination.links import Answered, Confirmed, Heard, Owed, Sent
+from branchline.routing.dissemination.link_facts import Answered, Confirmed, Heard, Owed, Sent
 from branchline.routing.dissemination.pulling import Concluded, Pulled, Replied
 from branchline.routing.dissemination.telling import Exchange, Settled, Stream, Told
 from branchline.routing.overlay.dividing import Arrival

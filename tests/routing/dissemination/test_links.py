@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from table_filters import filters_in, sql
 
-from branchline.routing.dissemination.links import Answered, Confirmed, Heard, LinkFact, Links
+from branchline.routing.dissemination.link_facts import Answered, Confirmed, Heard, LinkFact
+from branchline.routing.dissemination.links import Links
 from branchline.routing.dissemination.strategies import make_dissemination
 from branchline.routing.dissemination.telling import TOLD_PIECE, Exchange, Settled, Stream, Told, pieces
 from branchline.routing.filters import EVERYTHING, Filter, covers, overlaps
