@@ -34,6 +34,7 @@ EVERY_STRATEGY: tuple[str, ...] = (
     "covering+imperfect(40)",
     "identity+pre-prune(40)",
     "identity+merging+imperfect(20)",
+    "covering+poset",
 )
 """Strategies along a tree, among which every name is."""
 

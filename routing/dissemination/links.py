@@ -150,7 +150,7 @@ class Links:
         old = sum(1 << member.number for member in before.members) if before is not None else 0
         for name in [each for each in self._links if each not in now]:
             self._replace(name, frozenset(), frozenset(), known=True)
-            del self._links[name]
+            self._links.pop(name).summary.drop()
         for name, homes in now.items():
             if name not in self._links:
                 self._begin(name)
@@ -253,8 +253,7 @@ class Links:
     def tell(self, now_ms: int) -> Iterator[Sent]:
         """What neighbours are to be told now; each is to be obeyed before the next is asked for."""
         for name, link in sorted(self._links.items()):
-            if link.changed and self.position.topology is not None:
-                link.changed = False
+            if self.position.topology is not None and link.take_changed():
                 if link.sent is None:
                     yield from self._tell_whole(name, link, now_ms)
                 else:

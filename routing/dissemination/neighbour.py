@@ -36,5 +36,12 @@ class Neighbour:
         self.deflating = False
         self.changed = True
         """Whether there may be something to tell."""
+        self._version = summary.version
         self.owed_from = 0
         self.owed: list[Owed] = []
+
+    def take_changed(self) -> bool:
+        """Whether there may be something to tell since this was last asked, by whatever has changed."""
+        before, self._version = self._version, self.summary.version
+        changed, self.changed = self.changed, False
+        return changed or before != self._version

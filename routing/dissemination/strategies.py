@@ -2,8 +2,10 @@
 
 `simple` alone floods: every broker hears of every subscription. Everything else goes along the spanning tree,
 as a summary: `identity` tells identical filters once, `covering` only those that no other one covers; so does
-`cbcb`, by which nothing is taken back until somebody asks (`pulling.py`). Behind
-the strategy may stand, joined by +, what is made of that: `merging`, `imperfect` with a bound in per cent,
+`cbcb`, by which nothing is taken back until somebody asks (`pulling.py`). Behind `covering` may stand, joined
+by +, `poset`: then all neighbours share one table, and a filter is compared once for all (`shared.py`).
+
+Behind any of them may stand what is made of that: `merging`, `imperfect` with a bound in per cent,
 `pre-prune` with a share of predicates in per cent; and `advertised`, by which filters go only where something
 is advertised that they overlap, and events that are not advertised are refused, with the seconds for which an
 advertisement lingers after its end; or `advertised-counted`, by which such events are only counted. `simple`
@@ -14,6 +16,7 @@ from collections.abc import Callable, Mapping, Set
 from functools import partial
 from importlib import import_module
 
+from branchline.routing.dissemination.shared import SharedTable
 from branchline.routing.dissemination.summaries import (
     CoveringSummary,
     IdentitySummary,
@@ -49,9 +52,13 @@ MERGINGS: Mapping[str, tuple[str, str]] = {
 }
 """What may be made of a summary: the modules of `routing/optimise/` that do it, and what they count."""
 
+SHARED: Mapping[str, str] = {"poset": "covering"}
+"""By what a summary is found with one table for all neighbours, and the strategy that it goes with."""
+
 ADVERTISED, COUNTED = "advertised", "advertised-counted"
 NUMBERED = frozenset({"imperfect", PRUNED, ADVERTISED})
-NAMES = (*STRATEGIES, *MERGINGS, ADVERTISED, COUNTED)
+_BEHIND = (*SHARED, *MERGINGS, ADVERTISED, COUNTED)
+NAMES = (*STRATEGIES, *_BEHIND)
 
 
 def parts_of(text: str) -> list[str]:
@@ -63,7 +70,7 @@ def strategy_fault(text: str) -> str | None:
     """Why the text names no dissemination; None if it does."""
     first, *more = parts_of(text)
     wrong = unknown("dissemination", first, STRATEGIES)
-    behind = [unknown("dissemination", each, (*MERGINGS, ADVERTISED, COUNTED)) for each in more]
+    behind = [unknown("dissemination", each, _BEHIND) for each in more]
     numbers = [number_fault("dissemination", each, NUMBERED) for each in (first, *more)]
     found = next((each for each in (wrong, *behind) if each is not None), None)
     if found is None:
@@ -72,7 +79,17 @@ def strategy_fault(text: str) -> str | None:
         found = f"dissemination = {text!r} names something twice"
     if found is None and {ADVERTISED, COUNTED} <= {chosen_name(each).name for each in more}:
         found = f"dissemination = {text!r}: {ADVERTISED} refuses what {COUNTED} lets in"
-    return found
+    return found or _shared_fault(text, first, more)
+
+
+def _shared_fault(text: str, first: str, more: list[str]) -> str | None:
+    """Why nothing is found in the way that is named."""
+    shared = [name for each in more if (name := chosen_name(each).name) in SHARED]
+    if len(shared) > 1:
+        return f"dissemination = {text!r}: {' and '.join(shared)} exclude each other"
+    if shared and first != SHARED[shared[0]]:
+        return f"dissemination = {text!r}: {shared[0]} goes with {SHARED[shared[0]]} only"
+    return None
 
 
 def make_dissemination(text: str) -> Dissemination | OnTree:
@@ -81,10 +98,13 @@ def make_dissemination(text: str) -> Dissemination | OnTree:
         return Simple()
     first, *more = map(chosen_name, parts_of(text))
     mergings = tuple(each for each in more if each.name in MERGINGS)
-    adverts = {each.name: each.number for each in more if each.name not in MERGINGS}
+    adverts = {each.name: each.number for each in more if each.name in (ADVERTISED, COUNTED)}
     linger_s = adverts.get(ADVERTISED)
+    below = STRATEGIES[first.name]
+    if any(each.name in SHARED for each in more):
+        below = SharedTable().view
     return OnTree(
-        partial(_summary, first.name, mergings),
+        partial(_summary, below, mergings),
         ADVERTISED in adverts,
         first.name == INFLATING,
         COUNTED in adverts,
@@ -92,8 +112,8 @@ def make_dissemination(text: str) -> Dissemination | OnTree:
     )
 
 
-def _summary(strategy: str, mergings: tuple[Named, ...]) -> Summary:
-    made = STRATEGIES[strategy]()
+def _summary(below: Callable[[], Summary], mergings: tuple[Named, ...]) -> Summary:
+    made = below()
     if not mergings:
         return made
     return MergedSummary(made, map(_merging, mergings))

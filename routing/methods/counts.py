@@ -35,6 +35,7 @@ COUNTS: Mapping[str, tuple[str, str]] = {
         "covering",
         "filters that a neighbour was not told because another one covers them",
     ),
+    "table_placed": ("poset", "filters that were placed in the table that all neighbours share"),
     "told_merged": ("merging", "filters fewer that a neighbour was told because some together are one"),
     "told_merged_imperfectly": ("imperfect", "the same because some are nearly one"),
     "told_pruned": ("pre-prune", "predicates of filters that a neighbour was not told"),

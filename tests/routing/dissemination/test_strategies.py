@@ -18,6 +18,7 @@ from branchline.routing.methods.simple import Simple
         "covering",
         "cbcb",
         "simple+advertised",
+        "covering+poset",
         "covering+merging+imperfect(5)+advertised",
     ],
 )
@@ -39,9 +40,10 @@ def test_a_strategy_is_made(text: str) -> None:
         ("identity+merging+merging", "dissemination = 'identity+merging+merging' names something twice"),
         (
             "covering+hiding",
-            "dissemination = 'hiding' is not known; known are merging, imperfect, pre-prune, "
-            "advertised, advertised-counted",
+            "dissemination = 'hiding' is not known; known are poset, merging, imperfect, "
+            "pre-prune, advertised, advertised-counted",
         ),
+        ("identity+poset", "dissemination = 'identity+poset': poset goes with covering only"),
         (
             "identity+advertised-counted(5)",
             "dissemination = 'advertised-counted(5)': advertised-counted takes no number",
@@ -80,7 +82,9 @@ def test_keys_of_all_go_with_simple_dissemination_only() -> None:
         assert misfit(Methods("partial-reuse(60)", "table", text)) is None
 
 
-@pytest.mark.parametrize("text", ["identity", "covering+merging", "cbcb", "covering+imperfect(5)+advertised"])
+@pytest.mark.parametrize(
+    "text", ["identity", "covering+merging", "covering+poset", "covering+imperfect(5)+advertised"]
+)
 def test_a_strategy_stands_in_the_word_for_all_methods(text: str) -> None:
     """With a mark before each of its parts, since optimisations of tables have the same names."""
     methods = Methods("rematch", "access", text, optimise=("covering",))
