@@ -35,6 +35,7 @@ EVERY_STRATEGY: tuple[str, ...] = (
     "identity+pre-prune(40)",
     "identity+merging+imperfect(20)",
     "covering+poset",
+    "covering+rto(2)",
 )
 """Strategies along a tree, among which every name is."""
 

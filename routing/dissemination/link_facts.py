@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from branchline.routing.dissemination.telling import Marks, Settled, Told
+from branchline.routing.filters import Filter
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,4 +48,23 @@ class Answered:
     number: int
 
 
-LinkFact: TypeAlias = Heard | Sent | Confirmed | Owed | Answered
+@dataclass(frozen=True, slots=True)
+class Spared:
+    """A neighbour was told these, and they are not taken back until what may stand for them is placed."""
+
+    to: str
+    filters: tuple[Filter, ...]
+    ordinal: int
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """Of a snapshot: from when on a neighbour may be told anything, and the answers that wait."""
+
+    name: str
+    after: int
+    heard: tuple[tuple[int, int], ...]
+    """Numbers of letters, and the ordinals up to which filters must be placed before an answer is owed."""
+
+
+LinkFact: TypeAlias = Heard | Sent | Confirmed | Owed | Answered | Spared | Deferred

@@ -37,6 +37,12 @@ class Neighbour:
         self.changed = True
         """Whether there may be something to tell."""
         self._version = summary.version
+        self.after = 0
+        """The ordinal up to which filters must be placed before a stream begins."""
+        self.unowed: list[tuple[int, int]] = []
+        """Numbers of letters that were heard, with the ordinals that an answer waits for."""
+        self.spared: dict[Filter, int] = {}
+        """What was told and is wanted no longer, with the ordinals up to which it is not taken back."""
         self.owed_from = 0
         self.owed: list[Owed] = []
 

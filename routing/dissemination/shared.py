@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Iterable, Set
 
 from branchline.routing.dissemination.summaries import hides
-from branchline.routing.filters import EVERYTHING, Filter
+from branchline.routing.filters import EVERYTHING, Filter, filter_order
 from branchline.routing.posets.comparing import Comparisons
 from branchline.routing.posets.poset import Poset
 from branchline.routing.posets.searching import find_place
@@ -96,9 +96,27 @@ class SharedTable:
         """Let go of what was kept only because the table was frozen."""
         self.frozen = False
         unwanted, self._unwanted = self._unwanted, {}
-        for filter_ in unwanted:
+        # In an order that does not hang on how they came: they are linked anew around what has left.
+        for filter_ in sorted(unwanted, key=filter_order):
             if filter_ not in self._wanted:
                 self._leave(filter_)
+
+    def restore(self, standing: Iterable[tuple[int, Filter, Iterable[int]]], following: int) -> None:
+        """Be a table of these filters, which nobody wants yet, and frozen until it is known what waits."""
+        known = list(standing)
+        self.poset.restore(known, following)
+        for number, _, _ in known:
+            self.poset.give(number, number, ())
+        self.frozen = True
+
+    def queue(self, waiting: dict[Filter, int], given: int, *, frozen: bool) -> None:
+        """All that is wanted is known: these filters wait."""
+        self.waiting, self.given = waiting, given
+        here = (self.poset.entry(number).filter for number in self.poset)
+        self._unwanted = {each: None for each in (*here, *waiting) if each not in self._wanted}
+        self.frozen = True
+        if not frozen:
+            self.thaw()
 
     # Views
 

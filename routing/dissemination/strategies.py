@@ -3,7 +3,9 @@
 `simple` alone floods: every broker hears of every subscription. Everything else goes along the spanning tree,
 as a summary: `identity` tells identical filters once, `covering` only those that no other one covers; so does
 `cbcb`, by which nothing is taken back until somebody asks (`pulling.py`). Behind `covering` may stand, joined
-by +, `poset`: then all neighbours share one table, and a filter is compared once for all (`shared.py`).
+by +, `poset`: then all neighbours share one table, and a filter is compared once for all (`shared.py`). With
+`rto` in its place, subscribers that have volunteered compare for the broker, as soon as so many new filters
+wait as the number says (`routing/offloading/offloader.py`).
 
 Behind any of them may stand what is made of that: `merging`, `imperfect` with a bound in per cent,
 `pre-prune` with a share of predicates in per cent; and `advertised`, by which filters go only where something
@@ -29,6 +31,7 @@ from branchline.routing.limits import LINGER_MS
 from branchline.routing.methods.protocols import Dissemination, OnTree
 from branchline.routing.methods.simple import Simple
 from branchline.routing.methods.words import Named, chosen_name, number_fault, unknown
+from branchline.routing.offloading.messages import BATCH_MAX
 from branchline.routing.optimise.entries import plain
 from branchline.routing.optimise.selectivity import Assumed
 
@@ -52,11 +55,15 @@ MERGINGS: Mapping[str, tuple[str, str]] = {
 }
 """What may be made of a summary: the modules of `routing/optimise/` that do it, and what they count."""
 
-SHARED: Mapping[str, str] = {"poset": "covering"}
+SHARED: Mapping[str, str] = {"poset": "covering", "rto": "covering"}
 """By what a summary is found with one table for all neighbours, and the strategy that it goes with."""
 
+OFFLOADED = "rto"
+"""The way by which subscribers find out where filters go in that table."""
+
 ADVERTISED, COUNTED = "advertised", "advertised-counted"
-NUMBERED = frozenset({"imperfect", PRUNED, ADVERTISED})
+NUMBERED = frozenset({"imperfect", PRUNED, ADVERTISED, OFFLOADED})
+NUMBERS: Mapping[str, range] = {OFFLOADED: range(1, BATCH_MAX + 1)}
 _BEHIND = (*SHARED, *MERGINGS, ADVERTISED, COUNTED)
 NAMES = (*STRATEGIES, *_BEHIND)
 
@@ -71,7 +78,7 @@ def strategy_fault(text: str) -> str | None:
     first, *more = parts_of(text)
     wrong = unknown("dissemination", first, STRATEGIES)
     behind = [unknown("dissemination", each, _BEHIND) for each in more]
-    numbers = [number_fault("dissemination", each, NUMBERED) for each in (first, *more)]
+    numbers = [number_fault("dissemination", each, NUMBERED, NUMBERS) for each in (first, *more)]
     found = next((each for each in (wrong, *behind) if each is not None), None)
     if found is None:
         found = next((each for each in numbers if each is not None), None)
@@ -100,15 +107,19 @@ def make_dissemination(text: str) -> Dissemination | OnTree:
     mergings = tuple(each for each in more if each.name in MERGINGS)
     adverts = {each.name: each.number for each in more if each.name in (ADVERTISED, COUNTED)}
     linger_s = adverts.get(ADVERTISED)
-    below = STRATEGIES[first.name]
-    if any(each.name in SHARED for each in more):
-        below = SharedTable().view
+    below, table = STRATEGIES[first.name], None
+    shared = next((each for each in more if each.name in SHARED), None)
+    if shared is not None:
+        table = SharedTable(waits=shared.name == OFFLOADED)
+        below = table.view
     return OnTree(
         partial(_summary, below, mergings),
         ADVERTISED in adverts,
         first.name == INFLATING,
         COUNTED in adverts,
         LINGER_MS if linger_s is None else linger_s * 1_000,
+        table,
+        None if shared is None else shared.number,
     )
 
 

@@ -12,16 +12,31 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from branchline.routing.codes import Rejection
 from branchline.routing.control import Ack, Identity, Status
 from branchline.routing.dissemination.adverts import AdvertAwaited, AdvertFact, Adverts
-from branchline.routing.dissemination.link_facts import Answered, Confirmed, Heard, LinkFact, Owed, Sent
+from branchline.routing.dissemination.link_facts import (
+    Answered,
+    Confirmed,
+    Deferred,
+    Heard,
+    LinkFact,
+    Owed,
+    Sent,
+    Spared,
+)
 from branchline.routing.dissemination.links import Links
 from branchline.routing.dissemination.marking import MarkedPending
 from branchline.routing.dissemination.pulling import Concluded, Pull, Pulled, PullFact, Replied, Reply
 from branchline.routing.dissemination.refreshing import NOT_INFLATED, Refresher
+from branchline.routing.dissemination.shared import SharedTable
 from branchline.routing.dissemination.telling import Ask, Settled, Told
 from branchline.routing.filters import Filter
 from branchline.routing.methods.protocols import OnTree
+from branchline.routing.offloading.assisting import UNASKED, Answering, Assist
+from branchline.routing.offloading.assisting import UNUSED as UNUSED_CLIENTS
+from branchline.routing.offloading.facts import OffloadFact, Volunteered, Worked
+from branchline.routing.offloading.offloader import Offloader, Work
 from branchline.routing.overlay.home import Home
 from branchline.routing.overlay.letters import Letter, Refresh
 from branchline.routing.overlay.pending import Awaited
@@ -29,7 +44,7 @@ from branchline.routing.overlay.position import Position
 from branchline.routing.overlay.publishing import Publishers
 from branchline.routing.overlay.topology import Topology
 
-TreeFact: TypeAlias = LinkFact | PullFact | AdvertAwaited
+TreeFact: TypeAlias = LinkFact | PullFact | OffloadFact | AdvertAwaited
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +55,7 @@ class At:
     index: int | None
 
 
-Step: TypeAlias = LinkFact | PullFact | At | Letter | Ack
+Step: TypeAlias = LinkFact | PullFact | OffloadFact | At | Letter | Work | Ack
 
 UNUSED = (
     "the dissemination here has no advertisements: publish without, or start the routers with one that has, "
@@ -59,9 +74,13 @@ class AlongTree:
         exchange: Callable[[str, Iterable[Filter], Iterable[Filter]], None],
     ) -> None:
         """With whoever is told what is wanted behind a neighbour no longer, and what from now on."""
-        self.links = Links(
-            position, dissemination.summary, exchange, dissemination.advertising, dissemination.inflating
-        )
+        self.offloader: Offloader | None = None
+        """Where subscribers find out what covers what."""
+        table = SharedTable() if dissemination.table is None else dissemination.table
+        if table.waits:
+            self.offloader = Offloader(position.name, table, dissemination.batch)
+        told = dissemination.advertising, dissemination.inflating
+        self.links = Links(position, dissemination.summary, exchange, *told, table)
         self._position, self._home = position, home
         self._pending = home.pending = MarkedPending(position, self.links)
         self._advertised = MarkedPending(position, self.links)
@@ -80,7 +99,7 @@ class AlongTree:
     def obey(self, fact: TreeFact, index: int | None = None) -> list[Ack]:
         """Make the fact so; what is said to those who wait for it."""
         match fact:
-            case Heard() | Sent() | Confirmed() | Owed() | Answered():
+            case Heard() | Sent() | Confirmed() | Owed() | Answered() | Spared() | Deferred():
                 self.links.obey(fact)
                 return self._settled() if isinstance(fact, Confirmed) else []
             case Pulled() | Replied() | Concluded():
@@ -88,11 +107,12 @@ class AlongTree:
                     self._refresher.pulls.obey(fact)
                 return []
             case AdvertAwaited():
-                return [
-                    ack
-                    for awaited in self.adverts.obey(fact) or ()
-                    for ack in self.publishers.in_force(awaited, index)
-                ]
+                came = self.adverts.obey(fact) or ()
+                return [ack for awaited in came for ack in self.publishers.in_force(awaited, index)]
+            case _:
+                if self.offloader is not None:
+                    self.offloader.obey(fact)
+                return []
 
     def _settled(self) -> list[Ack]:
         acks = [ack for awaited in self._pending.settled() for ack in self._home.in_force(awaited)]
@@ -105,12 +125,24 @@ class AlongTree:
         if self._refresher is not None:
             self._refresher.pulls.forget()
 
-    def facts(self) -> Iterator[LinkFact | PullFact | AdvertFact]:
+    def facts(self) -> Iterator[TreeFact | AdvertFact]:
         """Facts that make an equal part, once the topology is taken: what a snapshot holds."""
+        if self.offloader is not None:
+            yield from self.offloader.early_facts()
         yield from self.links.facts()
         yield from self.adverts.facts()
         if self._refresher is not None:
             yield from self._refresher.pulls.facts()
+
+    def late_facts(self) -> Iterator[TreeFact]:
+        """Those that come when it is known what subscribers want."""
+        if self.offloader is not None:
+            yield from self.offloader.late_facts()
+            yield from self.links.late_facts()
+
+    def due_ms(self) -> int | None:
+        """When there is something to do, though nobody asks for anything."""
+        return None if self.offloader is None else self.offloader.due_ms()
 
     # Control
 
@@ -149,9 +181,12 @@ class AlongTree:
         """Tell neighbours what has changed; then answer them, so that they hear it before the answer."""
         links, name = self.links, self._position.name
         replying = [] if self._refresher is None else self._refresher.replying()
+        if self.offloader is not None:
+            yield from self.offloader.finish(now_ms)
         for sent in links.tell(now_ms):
             yield sent
-            yield Letter(sent.to, name, sent.told)
+            if isinstance(sent, Sent):
+                yield Letter(sent.to, name, sent.told)
         yield from links.owing()
         for awaited in self._pending.unmarked():
             marked = replace(awaited, marks=links.marks())
@@ -172,6 +207,28 @@ class AlongTree:
         counts = Counter(self.links.counts) if leads else Counter[str]()
         self.links.counts.clear()
         return counts
+
+    # Offloading
+
+    def assist(self, now_ms: int, index: int, asked: Assist) -> Iterator[Step]:
+        """A subscriber is ready to work for this broker, or is no longer."""
+        wrong: Rejection | None = UNUSED_CLIENTS
+        if self.offloader is not None:
+            others = [each for each in self.offloader.active(now_ms) if each != asked.subscriber]
+            wrong = asked.fault(len(others))
+        if wrong is None:
+            until_ms = now_ms + asked.for_ms if asked.for_ms else 0
+            yield Volunteered(asked.subscriber, until_ms, asked.own)
+        yield answered(self._position.name, index, asked, wrong)
+
+    def work(self, index: int, done: Answering) -> Iterator[Step]:
+        """A subscriber has done a task."""
+        if self.offloader is not None and self.offloader.takes(done.answer, own=done.own):
+            self.links.counts["answers_taken"] += 1
+            yield Worked(done.answer)
+        else:
+            self.links.counts["answers_unasked"] += 1
+            yield unasked(self._position.name, index, done)
 
     # Refreshing
 
@@ -195,3 +252,14 @@ class AlongTree:
 def not_inflated(name: str, index: int, asked: Refresh) -> Ack:
     """The answer of a broker whose table does not only grow."""
     return Ack(index, Status.REFUSED, None, None, name, None, asked.request, NOT_INFLATED)
+
+
+def answered(name: str, index: int, asked: Assist, wrong: Rejection | None) -> Ack:
+    """The answer to who is ready to work."""
+    status = Status.ACCEPTED if wrong is None else Status.REFUSED
+    return Ack(index, status, asked.subscriber, None, name, None, asked.request, wrong, own=asked.own)
+
+
+def unasked(name: str, index: int, done: Answering, wrong: Rejection = UNASKED) -> Ack:
+    """The answer to who has worked in vain."""
+    return Ack(index, Status.REFUSED, done.answer.client, None, name, None, None, wrong, own=done.own)

@@ -41,21 +41,32 @@ from branchline.routing.dissemination.adverts import (
     Unremembered,
     Withdrawn,
 )
-from branchline.routing.dissemination.link_facts import Answered, Confirmed, Heard, Owed, Sent
 from branchline.routing.dissemination.links import Links
-from branchline.routing.dissemination.pulling import Concluded, Pull, Pulled, Replied, Reply
+from branchline.routing.dissemination.pulling import Pull, Reply
 from branchline.routing.dissemination.telling import Ask, Settled, Told
 from branchline.routing.event import Event
 from branchline.routing.limits import ENDED_REMEMBERED_MS, SUBSCRIPTIONS_PER_SUBSCRIBER
 from branchline.routing.methods.protocols import Dissemination, Forwarding, Learning, OnTree
+from branchline.routing.offloading.assisting import UNUSED as UNUSED_CLIENTS
+from branchline.routing.offloading.assisting import Answering, Assist
+from branchline.routing.offloading.offloader import Work
 from branchline.routing.optimise.learned import Learned, sample
 from branchline.routing.overlay.admission import Admission
-from branchline.routing.overlay.along_tree import UNUSED, AlongTree, At, Step, TreeFact, not_inflated
+from branchline.routing.overlay.along_tree import (
+    UNUSED,
+    AlongTree,
+    At,
+    Step,
+    TreeFact,
+    answered,
+    not_inflated,
+    unasked,
+)
 from branchline.routing.overlay.dividing import Arrival, Divider, Routed
 from branchline.routing.overlay.ending import end_all_of
 from branchline.routing.overlay.facts import Fact, Held, Kept, Lapsed, Limited, Released, Removed, Vacant
 from branchline.routing.overlay.home import Answer, Home
-from branchline.routing.overlay.letters import Body, Complete, Expire, Letter, Refresh, Report
+from branchline.routing.overlay.letters import Body, Complete, Due, Expire, Letter, Refresh, Report
 from branchline.routing.overlay.pending import Awaited, Pending
 from branchline.routing.overlay.position import Position
 from branchline.routing.overlay.publishing import Advertising, Publishers
@@ -71,6 +82,7 @@ class Said:
     facts: list[Fact] = field(default_factory=list)
     letters: list[Letter] = field(default_factory=list)
     acks: list[Ack] = field(default_factory=list)
+    work: list[Work] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
 
@@ -169,14 +181,12 @@ class Broker:
                 self.held.append(fact.arrival)
             case Learned():
                 return self._learn_of_events(fact)
-            case Heard() | Sent() | Confirmed() | Owed() | Answered() | Pulled() | Replied() | Concluded():
-                return self._obey_on_tree(fact, index)
             case Advertised() | Unadvertised() | Unremembered() | Lingering() | Withdrawn() | Gated():
                 return self.adverts.obey(fact) is not None
-            case AdvertAwaited():
-                return self._obey_on_tree(fact, index)
             case Released():
                 self.held = [arrival for arrival in self.held if self.divider.is_early(arrival)]
+            case _:
+                return self._obey_on_tree(fact, index)
         return True
 
     def facts(self) -> Iterator[Fact]:
@@ -222,6 +232,8 @@ class Broker:
         yield from self.home.pending.awaited()
         yield from self.home.pending.reports()
         yield from map(Kept, self._kept)
+        if self.tree is not None:
+            yield from self.tree.late_facts()
 
     def _known(self) -> list[Subscribed | Ended]:
         """All changes that stand, in an order that does not hang on how they came."""
@@ -398,6 +410,14 @@ class Broker:
             if due:
                 self._do(Lapsed(now_ms))
                 self._said.letters += [Letter(self.name, self.name, each) for each in due]
+            due_ms = None if self.tree is None else self.tree.due_ms()
+            if due_ms is not None and due_ms <= now_ms:
+                self._said.letters.append(Letter(self.name, self.name, Due()))
+
+    def due_ms(self) -> int | None:
+        """When there is something to do, though nobody asks for anything."""
+        lease_ms, round_ms = self.home.leases.due_ms(), None if self.tree is None else self.tree.due_ms()
+        return min((each for each in (lease_ms, round_ms) if each is not None), default=None)
 
     def refresh(self, now_ms: int, index: int, asked: Refresh) -> None:
         """An operator asks what is still wanted behind the links; or to wait for it no longer."""
@@ -406,6 +426,20 @@ class Broker:
         else:
             self._take_steps(self.tree.refresh(now_ms, index, asked))
 
+    def assist(self, now_ms: int, index: int, asked: Assist) -> None:
+        """A subscriber is ready to work for this broker, or is no longer."""
+        if self.tree is None:
+            self._said.acks.append(answered(self.name, index, asked, UNUSED_CLIENTS))
+        else:
+            self._take_steps(self.tree.assist(now_ms, index, asked))
+
+    def work(self, index: int, done: Answering) -> None:
+        """A subscriber has done a task."""
+        if self.tree is None:
+            self._said.acks.append(unasked(self.name, index, done))
+        else:
+            self._take_steps(self.tree.work(index, done))
+
     def _take_steps(self, steps: Iterable[Step]) -> None:
         for step in steps:
             match step:
@@ -413,6 +447,8 @@ class Broker:
                     self._said.letters.append(step)
                 case Ack():
                     self._said.acks.append(step)
+                case Work():
+                    self._said.work.append(step)
                 case At():
                     self._do(step.fact, step.index)
                 case _:

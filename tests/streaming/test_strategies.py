@@ -45,6 +45,7 @@ OWN: Mapping[str, Callable[[Counter[str]], bool]] = {
     "covering": lambda counts: counts["told_covered"] > 0,
     "cbcb": lambda counts: counts["told_inflated"] > 0,
     "poset": lambda counts: counts["table_placed"] > 0,
+    "rto": lambda counts: counts["table_placed"] > 0,
     "merging": lambda counts: counts["told_merged"] > 0,
     "imperfect": lambda counts: counts["told_merged_imperfectly"] > 0,
     "pre-prune": lambda counts: counts["told_pruned"] > 0,

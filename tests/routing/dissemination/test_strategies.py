@@ -19,6 +19,8 @@ from branchline.routing.methods.simple import Simple
         "cbcb",
         "simple+advertised",
         "covering+poset",
+        "covering+rto(1)",
+        "covering+rto(50)+merging",
         "covering+merging+imperfect(5)+advertised",
     ],
 )
@@ -40,8 +42,13 @@ def test_a_strategy_is_made(text: str) -> None:
         ("identity+merging+merging", "dissemination = 'identity+merging+merging' names something twice"),
         (
             "covering+hiding",
-            "dissemination = 'hiding' is not known; known are poset, merging, imperfect, "
-            "pre-prune, advertised, advertised-counted",
+            "dissemination = 'hiding' is not known; known are poset, rto, merging, "
+            "imperfect, pre-prune, advertised, advertised-counted",
+        ),
+        ("covering+rto(51)", "dissemination = 'rto(51)': the number must be from 1 to 50"),
+        (
+            "covering+poset+rto",
+            "dissemination = 'covering+poset+rto': poset and rto exclude each other",
         ),
         ("identity+poset", "dissemination = 'identity+poset': poset goes with covering only"),
         (
