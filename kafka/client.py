@@ -16,7 +16,7 @@ Any other Kafka client can do the same: the formats are in `docs/messages.md`.
 
 import json
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -28,6 +28,7 @@ from branchline.kafka.admin import list_topics
 from branchline.kafka.asking import Answer, ask
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import ConfigError, PublishFailed, TopicMissing
+from branchline.kafka.helping import FOR_MS, Done, Helper
 from branchline.kafka.messages import DEFAULT_ID
 from branchline.kafka.reading import follow, open_topic
 from branchline.kafka.record import Headers, Record
@@ -237,6 +238,17 @@ class Subscriber:
         """End all subscriptions; the answer's note says how many there were."""
         request = Request(Operation.UNSUBSCRIBE, self.name, "", self._home, all=True)
         return self._ask(request, Status.ENDED if wait else None, timeout_s)
+
+    def assist(self, *, for_ms: int = FOR_MS) -> Generator[Done | None]:
+        """Work for the home: find out which filters cover which, where it lets subscribers do so.
+
+        Gives what was done, as it is done, and None whenever there is nothing to do, so that the caller can
+        stop. Closing the iterator says that it stops; raises RequestRefused if the home wants no help.
+        """
+        if self._home is None:
+            raise ConfigError("who works needs a home", hint='Subscriber(cluster, "alice", home="main")')
+        helper = Helper(self._cluster, self._topics, self.name, self._home, self._own, for_ms)
+        return helper.work()
 
     def events(self, *, from_beginning: bool = True) -> Iterator[Delivered]:
         """Deliveries as they come, without end, repeats dropped."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from branchline.kafka import headers as bl
 from branchline.kafka.arrivals import Arrivals, received
+from branchline.kafka.assisting import encode_work
 from branchline.kafka.dead_letters import OWES_NOTHING, encode_dead_letter, owed_to, owed_to_scope
 from branchline.kafka.explaining import encode_explained
 from branchline.kafka.header_cells import pack_headers, unpack_headers
@@ -26,6 +27,7 @@ from branchline.kafka.topics import OWN_ACKS, Topics
 from branchline.routing.codes import Rejection
 from branchline.routing.control import Ack, Request, Status
 from branchline.routing.methods.counts import COUNTS as METHOD_COUNTS
+from branchline.routing.offloading.assisting import Answering, Assist
 from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.letters import Propose, Refresh
 from branchline.routing.overlay.topology import Topology
@@ -105,6 +107,9 @@ def one_by_one(topics: Topics, items: Iterable[Dispatch | Owed]) -> Iterator[Dis
 def headers_of_copy(origin: str, prefix: bytes) -> Headers:
     """Our own headers of a copy."""
     return ((bl.ORIGIN, origin.encode()), (bl.PREFIX, prefix))
+
+
+_ASKED = (Request, Propose, Refresh, Assist, Answering)
 
 
 class _Arrivals:
@@ -212,6 +217,12 @@ def _of_control(topics: Topics, intake: Intake, outputs: Outputs) -> Iterator[Di
 def _answers(
     topics: Topics, broker: str, now_ms: int, intake: Intake, outputs: Outputs
 ) -> Iterator[Dispatch]:
+    for work in outputs.work:
+        client = work.dispatch.client
+        value = encode_work(work, now_ms)
+        if value is not None:
+            topic = topics.own_acks(client) if work.own else topics.acks
+            yield Dispatch(Step.ACK, topic, client.encode(), value)
     for ack in outputs.acks:
         asked = None if ack.index is None else intake.control_records[ack.index].place
         yield _answer(topics, acks_of(topics, ack), asked, ack, now_ms)
@@ -247,9 +258,7 @@ def _answer(topics: Topics, topic: str, asked: Place | None, ack: Ack, now_ms: i
 def count(intake: Intake, outputs: Outputs, leads: bool) -> dict[str, int]:
     """What happened in the batch, for statistics; control is counted by the leading shard alone."""
     bad_requests = len(intake.bad_control) if leads else 0
-    requests = (
-        sum(isinstance(message, Request | Propose | Refresh) for message in intake.control) if leads else 0
-    )
+    requests = sum(isinstance(message, _ASKED) for message in intake.control) if leads else 0
     # Whatever was made without being asked for was passed on, or retried.
     alone = (each for index, each in intake.arrivals.made.items() if index not in intake.arrivals.came.place)
     passed = sum(arrival.header is not None and arrival.header.hops > 0 for arrival in alone)

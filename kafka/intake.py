@@ -23,10 +23,8 @@ from branchline.kafka.record import Record
 from branchline.kafka.speaking import spoken_by
 from branchline.kafka.topics import OWN_CONTROL, Topics
 from branchline.routing.codes import Code, Rejection
-from branchline.routing.control import Request
 from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.explaining import Explain
-from branchline.routing.overlay.letters import Letter, Propose, Refresh
 from branchline.routing.prefix import telling
 from branchline.routing.prefix.updates import Snapshot, Update
 from branchline.routing.shard import Control, EventBatch
@@ -172,7 +170,7 @@ def _take_one(intake: Intake, name: str, row: int) -> None:
 
 def _read_control(
     topics: Topics, record: Record
-) -> Request | Propose | Refresh | Explain | Tick | BadRequest | Letter | Update | Snapshot | Rejection:
+) -> Control | Tick | BadRequest | Update | Snapshot | Rejection:
     own = topics.kind(record.place.topic) is OWN_CONTROL
     if own or record.place.topic == topics.control:
         message = decode_control(record.value)

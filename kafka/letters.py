@@ -43,7 +43,7 @@ from branchline.routing.control import Change, Forgotten, Identity
 from branchline.routing.dissemination import pulling, telling
 from branchline.routing.dissemination.adverts import AdvertChange, Advertised, Unadvertised, Unremembered
 from branchline.routing.optimise.learned import Learned, readable
-from branchline.routing.overlay.letters import Body, Complete, Expire, Letter, Report
+from branchline.routing.overlay.letters import Body, Complete, Due, Expire, Letter, Report
 from branchline.routing.overlay.recording import Recorded
 from branchline.routing.overlay.topology import Topology
 
@@ -60,6 +60,7 @@ _FIELDS = {
     "report": {"home", "reporter", "topology", "has"},
     "topology": TOPOLOGY_FIELDS,
     "complete": set[str](),
+    "due": set[str](),
     "learned": {"number", "events", "entries", "counted"},
     "expire": {"home", "subscriber", "id", "number", "until_ms"},
     **EXCHANGE_FIELDS,
@@ -83,7 +84,7 @@ def told_fields(told: Told) -> dict[str, Any]:
             }
         case Topology():
             return state | topology_fields(told)
-        case Complete():
+        case Complete() | Due():
             return state
         case Learned():
             counted_ = {"events": told.events, "entries": told.entries}
@@ -119,6 +120,8 @@ def told_from_fields(fields: Mapping[str, Any]) -> Told:
             return topology_from_fields(fields)
         case "complete":
             return Complete()
+        case "due":
+            return Due()
         case "told" | "settled" | "ask" | "pull" | "reply":
             return exchange_from_fields(state, fields)
         case "learned":

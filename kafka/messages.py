@@ -8,8 +8,15 @@ so that a misspelt field is never ignored in silence.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
+from branchline.kafka.assisting import (
+    ANSWER,
+    ANSWER_MAX_BYTES,
+    ASSIST,
+    answering_from_fields,
+    assist_from_fields,
+)
 from branchline.kafka.explaining import EXPLAIN, EXPLAIN_MAX_BYTES, Asked, asked_from_fields
 from branchline.kafka.fields import (
     FORMAT_VERSION,
@@ -45,6 +52,7 @@ from branchline.routing.control import (
     Subscribed,
 )
 from branchline.routing.limits import CONTROL_MAX_BYTES
+from branchline.routing.offloading.assisting import Answering, Assist
 from branchline.routing.overlay.letters import Propose, Refresh
 
 DEFAULT_ID = "default"
@@ -65,13 +73,18 @@ LETTER_MAX_FIELDS = 20_000
 TOPOLOGY, TICK, REFRESH = "topology", "tick", "refresh"
 """The operations of operators and of the router itself, which are no subscriber's."""
 
-OPERATIONS = (*(operation.value for operation in Operation), TOPOLOGY, TICK, REFRESH, EXPLAIN)
+OPERATIONS = (
+    *(operation.value for operation in Operation),
+    *(ASSIST, ANSWER, TOPOLOGY, TICK, REFRESH, EXPLAIN),
+)
 
 _MAX_BYTES = {
     TOPOLOGY: LETTER_MAX_BYTES,
     TICK: LETTER_MAX_BYTES,
     REFRESH: CONTROL_MAX_BYTES,
     EXPLAIN: EXPLAIN_MAX_BYTES,
+    ASSIST: CONTROL_MAX_BYTES,
+    ANSWER: ANSWER_MAX_BYTES,
 }
 """Of the control messages that are no subscriber's request; some may be larger."""
 
@@ -118,6 +131,10 @@ class BadRequest:
     request: str | None = None
     advert: bool = False
     """It is about an advertisement, and the subscriber a publisher."""
+
+
+Message: TypeAlias = Request | Propose | Refresh | Asked | Assist | Answering | Tick | BadRequest
+"""What a control message may be."""
 
 
 def encode_request(request: Request) -> bytes:
@@ -175,7 +192,7 @@ def encode_tick() -> bytes:
     return dump({"version": FORMAT_VERSION, "op": TICK})
 
 
-def decode_control(value: bytes | None) -> Request | Propose | Refresh | Asked | Tick | BadRequest:
+def decode_control(value: bytes | None) -> Message:
     """What a control message asks for, or why it asks for nothing that we know."""
     fields = read_object(value, max(_MAX_BYTES.values()), LETTER_MAX_FIELDS)
     if isinstance(fields, Rejection):
@@ -195,6 +212,8 @@ def decode_control(value: bytes | None) -> Request | Propose | Refresh | Asked |
         return _question(fields)
     if operation == REFRESH:
         return _refresh(fields)
+    if operation in (ASSIST, ANSWER):
+        return _helping(fields)
     if fields.keys() != TICK_FIELDS:
         return _bad(_unknown_field(fields, TICK, TICK_FIELDS), fields)
     return Tick()
@@ -244,6 +263,17 @@ def _refresh(fields: dict[str, Any]) -> Refresh | BadRequest:
         return _bad(unfit("a request to refresh", error), fields)
     rejection = _check_request_id(fields)
     return Refresh(broker, timeout_ms, request, give_up) if rejection is None else _bad(rejection, fields)
+
+
+def _helping(fields: dict[str, Any]) -> Assist | Answering | BadRequest:
+    reads = assist_from_fields if fields["op"] == ASSIST else answering_from_fields
+    try:
+        message: Assist | Answering = reads(fields)
+    except UNFIT as error:
+        what = "an offer to work" if fields["op"] == ASSIST else "an answer to a task"
+        return _bad(unfit(what, error), fields)
+    rejection = _check_request_id(fields)
+    return message if rejection is None else _bad(rejection, fields)
 
 
 def _question(fields: dict[str, Any]) -> Asked | BadRequest:

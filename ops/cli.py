@@ -8,6 +8,7 @@ from confluent_kafka import KafkaException
 from branchline.kafka.errors import BranchlineError, ClusterUnreachable, ConfigError
 from branchline.ops.acl import acl
 from branchline.ops.advertising import advertise, unadvertise
+from branchline.ops.assist import assist
 from branchline.ops.bench import bench
 from branchline.ops.bridge import bridge
 from branchline.ops.chaos.command import chaos
@@ -104,6 +105,7 @@ for command in (
     status,
     topology,
     refresh,
+    assist,
     acl,
     doctor,
     setup,

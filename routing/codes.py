@@ -51,6 +51,9 @@ class Code(StrEnum):
     ADVERTISEMENTS_UNUSED = "advertisements-unused"
     ADVERTISEMENT_UNKNOWN = "advertisement-unknown"
     ADVERTISEMENTS_TOO_MANY = "advertisements-too-many"
+    ASSIST_INVALID = "assist-invalid"
+    ASSISTANTS_TOO_MANY = "assistants-too-many"
+    ANSWER_UNASKED = "answer-unasked"
     # filters
     FILTER_SYNTAX = "filter-syntax"
     FILTER_TYPE = "filter-type"

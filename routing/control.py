@@ -143,6 +143,8 @@ class Status(StrEnum):
     REFUSED = "refused"
     REFRESHED = "refreshed"
     """Neighbours have taken back what is wanted behind them no longer, or are waited for no longer."""
+    TASK = "task"
+    """A volunteer is asked to compare filters for its home."""
     EXPLAINED = "explained"
     """What becomes of an event was asked, and is told."""
 

@@ -30,7 +30,10 @@ from branchline.routing.dissemination.strategies import make_dissemination
 from branchline.routing.forwarded import CopyGathering, ForwardedCopies, no_copies
 from branchline.routing.limits import SUBSCRIPTIONS_PER_SUBSCRIBER
 from branchline.routing.methods.naming import Methods, make_forwarding
+from branchline.routing.offloading.assisting import Answering, Assist
+from branchline.routing.offloading.offloader import Work
 from branchline.routing.overlay.admission import NOT_ADVERTISED
+from branchline.routing.overlay.along_tree import answered, unasked
 from branchline.routing.overlay.broker import Broker
 from branchline.routing.overlay.dividing import Arrival, Routed
 from branchline.routing.overlay.explaining import Explain, Explained, explain
@@ -52,7 +55,7 @@ if TYPE_CHECKING:  # compiled loops are imported when the first batch needs them
     from branchline.routing.overlay.scan import Scan
     from branchline.routing.overlay.sent import Sent
 
-Control: TypeAlias = Request | Propose | Refresh | Letter | Explain
+Control: TypeAlias = Request | Propose | Refresh | Letter | Explain | Assist | Answering
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +182,8 @@ class Outputs:
     refused: list[Refused] = field(default_factory=list)
     acks: list[Ack] = field(default_factory=list)
     """Leading shard only."""
+    work: list[Work] = field(default_factory=list)
+    """Tasks for subscribers that have volunteered. Leading shard only."""
     unusable: list[tuple[int, Rejection]] = field(default_factory=list)
     """Control that cannot be read or is for nobody here, by index. Leading shard only."""
     explanations: list[Explained] = field(default_factory=list)
@@ -293,8 +298,8 @@ class Shard:
         outputs.changed = changed or None
         if not self._leads:
             outputs.filters, outputs.letters, outputs.acks, outputs.unusable = [], [], [], []
-            outputs.removed = []
-        due = [broker.home.leases.due_ms() for broker in self.brokers.values()]
+            outputs.removed, outputs.work = [], []
+        due = [broker.due_ms() for broker in self.brokers.values()]
         due.append(self._remover.due_ms())
         outputs.due_ms = min((each for each in due if each is not None), default=None)
         return outputs
@@ -324,6 +329,8 @@ class Shard:
                     self._propose(now_ms, index, message, outputs)
                 case Refresh():
                     self._refresh(now_ms, index, message, outputs)
+                case Assist() | Answering():
+                    self._assist(now_ms, index, message, outputs)
                 case Letter():
                     wrong = self._read(now_ms, message)
                     if wrong is not None:
@@ -338,6 +345,7 @@ class Shard:
             facts += [(name, fact) for fact in said.facts]
             outputs.letters += said.letters
             outputs.acks += said.acks
+            outputs.work += said.work
             outputs.counts.update(said.counts)
         outputs.removed = sorted({ack.subscriber for ack in removals if ack.subscriber is not None})
         outputs.acks += removals
@@ -376,6 +384,18 @@ class Shard:
         elif broker is not None:
             named = (None, None, asked.broker, None, asked.request)
             outputs.acks.append(Ack(index, Status.REFUSED, *named, broker))
+
+    def _assist(self, now_ms: int, index: int, message: Assist | Answering, outputs: Outputs) -> None:
+        broker = self._speaker.explains(message.home)
+        if isinstance(broker, Broker):
+            if isinstance(message, Assist):
+                broker.assist(now_ms, index, message)
+            else:
+                broker.work(index, message)
+        elif broker is not None and isinstance(message, Assist):
+            outputs.acks.append(answered(message.home, index, message, broker))
+        elif broker is not None and isinstance(message, Answering):
+            outputs.acks.append(unasked(message.home, index, message, broker))
 
     def _read(self, now_ms: int, letter: Letter) -> Rejection | None:
         broker = self.brokers.get(letter.to)

@@ -18,15 +18,34 @@ from branchline.kafka.messages import number_from
 from branchline.kafka.record import Headers, Place, Record
 from branchline.routing.control import Identity, Number
 from branchline.routing.dissemination.adverts import AdvertAwaited, Gated, Lingering, Withdrawn
-from branchline.routing.dissemination.links import Answered, Confirmed, Heard, Owed, Sent
+from branchline.routing.dissemination.link_facts import (
+    Answered,
+    Confirmed,
+    Deferred,
+    Heard,
+    Owed,
+    Sent,
+    Spared,
+)
 from branchline.routing.dissemination.pulling import Concluded, Pull, Pulled, Replied, Reply
 from branchline.routing.dissemination.telling import Ask, Marks, Settled, Told
+from branchline.routing.offloading.facts import (
+    Began,
+    Placed,
+    Queue,
+    RoundOver,
+    Table,
+    Volunteered,
+    Waits,
+    Worked,
+)
 from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.facts import Fact, Held, Kept, Lapsed, Limited, Released, Removed, Vacant
-from branchline.routing.overlay.letters import Expire, Report
+from branchline.routing.overlay.letters import Due, Expire, Report
 from branchline.routing.overlay.pending import Awaited
 from branchline.routing.prefix import header, telling
 from branchline.routing.shard import ShardState
+from branchline.streaming.facts_of_offloading import STATES, offloaded_fields, offloaded_from_fields
 
 
 def pack(state: ShardState) -> bytes:
@@ -63,6 +82,7 @@ def fact_fields(fact: Fact) -> dict[str, Any]:
                 "number": list(fact.number),
                 "requests": list(fact.requests),
                 **({} if fact.marks is None else {"marks": _marks_fields(fact.marks)}),
+                **({"after": fact.after} if fact.after else {}),
             }
         case Heard():
             return {**state, "sender": fact.sender, "told": told_fields(fact.told)}
@@ -110,6 +130,19 @@ def fact_fields(fact: Fact) -> dict[str, Any]:
             return {**state, "gated": fact.gated}
         case AdvertAwaited():
             return {**state, "awaited": fact_fields(fact.awaited)}
+        case (
+            Volunteered()
+            | Waits()
+            | Began()
+            | Worked()
+            | Placed()
+            | RoundOver()
+            | Table()
+            | Queue()
+            | Spared()
+            | Deferred()
+        ):
+            return state | offloaded_fields(fact)
         case _:
             return told_fields(fact)
 
@@ -122,7 +155,8 @@ def fact_from_fields(fields: Mapping[str, Any]) -> Fact:
         case "awaited":
             identity = Identity(*(fields[part] for part in Identity._fields))
             marks = _marks(fields["marks"]) if "marks" in fields else None
-            return Awaited(identity, number_from(fields["number"]), tuple(fields["requests"]), marks)
+            known = number_from(fields["number"]), tuple(fields["requests"]), marks
+            return Awaited(identity, *known, fields.get("after", 0))
         case "heard" | "sent":
             told = told_from_fields(fields["told"])
             assert isinstance(told, Told), "only what was told is heard and sent"
@@ -168,9 +202,11 @@ def fact_from_fields(fields: Mapping[str, Any]) -> Fact:
             awaited = fact_from_fields(fields["awaited"])
             assert isinstance(awaited, Awaited), "only what waits is awaited"
             return AdvertAwaited(awaited)
+        case state if state in STATES:
+            return offloaded_from_fields(fields)
         case _:
             fact = told_from_fields(fields)
-            assert not isinstance(fact, Expire | Told | Settled | Ask), "what is only told is no fact"
+            assert not isinstance(fact, Expire | Due | Told | Settled | Ask), "what is only told is no fact"
             assert not isinstance(fact, Pull | Reply), "nor is what is asked along a tree"
             return fact
 

@@ -34,6 +34,8 @@ EVERY_STRATEGY: tuple[str, ...] = (
     "covering+imperfect(40)",
     "identity+pre-prune(40)",
     "identity+merging+imperfect(20)",
+    "covering+poset",
+    "covering+rto(2)",
 )
 """Strategies along a tree, among which every name is."""
 

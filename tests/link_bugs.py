@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from branchline.routing.control import Identity
-from branchline.routing.dissemination import links
+from branchline.routing.dissemination import links, neighbour
+from branchline.routing.dissemination.link_facts import Owed
 from branchline.routing.dissemination.links import Links
 from branchline.routing.dissemination.marking import MarkedPending
 from branchline.routing.dissemination.summaries import CoveringSummary
@@ -19,7 +20,8 @@ Plant = Callable[[Patch], None]
 
 def believe_in_silence(patch: Patch) -> None:
     """A neighbour that has told nothing yet is sent nothing."""
-    patch.setattr(links, "_ALL", frozenset())
+    patch.setattr(links, "ALL", frozenset())
+    patch.setattr(neighbour, "ALL", frozenset())
 
 
 def trust_old_tables(patch: Patch) -> None:
@@ -39,7 +41,7 @@ def trust_old_tables(patch: Patch) -> None:
 def answer_at_once(patch: Patch) -> None:
     """A broker settles what it was told before anybody further on knows of it."""
     owing = Links.owing
-    patch.setattr(Links, "owing", lambda self: [links.Owed(each.to, each.number, ()) for each in owing(self)])
+    patch.setattr(Links, "owing", lambda self: [Owed(each.to, each.number, ()) for each in owing(self)])
 
 
 def ack_too_early(patch: Patch) -> None:

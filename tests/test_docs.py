@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from branchline.kafka import asking, dead_letters, errors, explaining, headers, letters, messages
+from branchline.kafka import asking, assisting, dead_letters, errors, explaining, headers, letters, messages
 from branchline.kafka import fields as message_fields
 from branchline.kafka.dispatch import count
 from branchline.kafka.events import Event, Mode, decode_event
@@ -21,6 +21,13 @@ from branchline.routing import limits
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import Identity, Operation, Request, Status
 from branchline.routing.evaluate import evaluate
+from branchline.routing.offloading import assisting as volunteering
+from branchline.routing.offloading import messages as tasks
+from branchline.routing.offloading import offloader
+from branchline.routing.offloading.assisting import Answering, Assist
+from branchline.routing.offloading.client import answer
+from branchline.routing.offloading.messages import Dispatch
+from branchline.routing.offloading.offloader import Work
 from branchline.routing.overlay import topology
 from branchline.routing.overlay.denying import Denial
 from branchline.routing.overlay.explaining import Explained
@@ -108,6 +115,10 @@ def test_every_limit_is_documented_with_its_number() -> None:
         (possible, ("NODES_BEYOND",)),
         (header, ("DECODED_MAX_BYTES",)),
         (letters, ("REPORT_PIECE",)),
+        (volunteering, ("ASSIST_MIN_MS", "ASSIST_MAX_MS", "VOLUNTEERS_MAX")),
+        (tasks, ("BATCH_MAX",)),
+        (offloader, ("WAIT_MS", "TIMEOUT_MS", "SLICE", "COPIES", "WAITING_MOST")),
+        (assisting, ("ANSWER_MAX_BYTES", "TASK_MAX_BYTES")),
         (topology, ("TOPOLOGY_NUMBER_MAX", "BROKER_NUMBER_MAX", "LINK_COST_MAX")),
     ):
         known |= {name: getattr(module, name) for name in names}
@@ -167,6 +178,27 @@ def test_example_topologies_are_taken(example: str) -> None:
     assert isinstance(propose, Propose)
     assert json.loads(messages.encode_proposal(propose)) == json.loads(example)
     assert fault(propose.topology, founded(["main"])) is None
+
+
+@pytest.mark.parametrize("example", examples("assist"))
+def test_example_offers_to_work_are_written_as_shown(example: str) -> None:
+    """Every example of an offer is one, and is written again as it stands."""
+    assist = messages.decode_control(example.encode())
+    assert isinstance(assist, Assist)
+    assert json.loads(assisting.encode_assist(assist)) == json.loads(example)
+
+
+def test_the_example_of_a_task_has_the_answer_that_is_shown() -> None:
+    """Both are written as they stand, and the tables have all their fields."""
+    (shown,), (answered,) = examples("task"), examples("answer")
+    task = assisting.decode_task(Record(PLACE, None, shown.encode()), "alice", "main")
+    assert task is not None
+    work = Work("main", Dispatch("alice", task), False)
+    assert json.loads(assisting.encode_work(work, json.loads(shown)["at_ms"]) or b"") == json.loads(shown)
+    done = Answering(answer(task, "alice"), "main")
+    assert json.loads(assisting.encode_answering(done)) == json.loads(answered)
+    assert listed("of a task") == json.loads(shown).keys()
+    assert listed("answered with") == assisting.ANSWER_FIELDS
 
 
 @pytest.mark.parametrize("example", examples("refresh"))

@@ -80,6 +80,7 @@ class Runner:
         self._woken = False
         self._ticked = False
         self._tick_ms: int | None = None
+        self._round_ms: int | None = None
 
     def control(self, topic: str, message: Control) -> None:
         self._control.setdefault(topic, []).append(message)
@@ -223,8 +224,10 @@ class Runner:
         writes += [(world.refuse, (records[each.event].event, each)) for each in outputs.refused]
         writes += [(world.fail, (f"control was unusable: {each}",)) for each in outputs.unusable]
         writes += [(world.post, (self, letter)) for letter in outputs.letters]
+        writes += [(world.give, (self, work)) for work in outputs.work]
         if shard == 0:
             writes.append((self._tick_at, (outputs.due_ms,)))
+            writes.append((self._round_at, ()))
         writes += [(world.ack, (ack, batch.now_ms)) for ack in outputs.acks]
         return writes
 
@@ -233,6 +236,14 @@ class Runner:
         if due_ms is not None and (self._tick_ms is None or due_ms < self._tick_ms):
             self._tick_ms = due_ms
             self.world.later(max(0, due_ms - self.world.now_ms), self._tick, background=True)
+
+    def _round_at(self) -> None:
+        """The same when a round is to begin or to end, for which the world waits before it is quiet."""
+        trees = (broker.tree for broker in self.shards[0].brokers.values())
+        due = [due_ms for tree in trees if tree is not None and (due_ms := tree.due_ms()) is not None]
+        if due and min(due) != self._round_ms:
+            self._round_ms = min(due)
+            self.world.later(max(0, self._round_ms - self.world.now_ms), self._tick)
 
     def _tick(self) -> None:
         self._ticked, self._tick_ms = True, None

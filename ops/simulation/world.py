@@ -19,6 +19,7 @@ from random import Random
 from typing import Any
 
 from branchline.ops.simulation.advertising import Advertisers
+from branchline.ops.simulation.helpers import Helpers
 from branchline.ops.simulation.optimizer_runner import OptimizerRunner
 from branchline.ops.simulation.runner import Record, Runner
 from branchline.ops.simulation.setting import Setting
@@ -36,6 +37,9 @@ from branchline.routing.history import (
 )
 from branchline.routing.methods.naming import Methods
 from branchline.routing.methods.protocols import OnTree
+from branchline.routing.offloading.assisting import Answering, Assist
+from branchline.routing.offloading.messages import Answer
+from branchline.routing.offloading.offloader import Work
 from branchline.routing.overlay.broker import Broker
 from branchline.routing.overlay.letters import Letter, Propose, Refresh
 from branchline.routing.overlay.recording import Recorded
@@ -78,6 +82,7 @@ class World:
         """The subscriptions that requests were about."""
         self.advertisers: Advertisers | None = Advertisers() if _is_gated(setting.methods) else None
         """Where what is not advertised is refused."""
+        self.helpers = Helpers(seed)
         self._leases: dict[str, int] = {}
         """The leases that requests have asked for."""
 
@@ -121,6 +126,8 @@ class World:
             broker.topology == self.topology and not broker.joining and not broker.held
             for broker in self._brokers()
         )
+        if any(broker.tree is not None and broker.tree.due_ms() is not None for broker in self._brokers()):
+            self.fail("the network is quiet, and filters wait to be placed")
         if steady:
             self.note(Steady())
         else:
@@ -235,6 +242,19 @@ class World:
             self._leases[request.request] = request.lease_ms
         self._bring(request)
 
+    def give(self, runner: Runner, work: Work) -> None:
+        """A task for a subscriber that has volunteered."""
+        self.counts["tasks"] += 1
+
+        def say(delay_ms: int, answer: Answer) -> None:
+            self.later(delay_ms, self._bring_to, work.home, Answering(answer, work.home))
+
+        self.helpers.work(work.dispatch, say)
+
+    def assist(self, asked: Assist) -> None:
+        """A subscriber is ready to work for a broker, or is no longer."""
+        self._bring_to(asked.home, asked)
+
     def advertise(self, request: Request) -> None:
         """A publisher writes a request to the cluster of its broker."""
         if self.advertisers is not None:
@@ -243,10 +263,13 @@ class World:
 
     def _bring(self, request: Request) -> None:
         assert request.home is not None
-        cluster = self.at[request.home].job.cluster
+        self._bring_to(request.home, request)
+
+    def _bring_to(self, home: str, message: Request | Assist | Answering) -> None:
+        cluster = self.at[home].job.cluster
         for runner in self.runners:
             if runner.job.cluster == cluster:
-                self._carry(("clients", runner.name), partial(_hand, runner, request))
+                self._carry(("clients", runner.name), partial(_hand, runner, message))
 
     def _stays(self, broker: str) -> bool:
         member = self.topology.member(broker)

@@ -23,6 +23,10 @@ subscription is in force when all is settled that its home had told everybody by
 is not taken back: tables grow, until somebody asks (`pulling.py`) and a neighbour is *deflated*, that is told
 all differences. Only the everything that stands for somebody unknown is taken back at once.
 
+*Deferring.* Where filters wait before they are placed (`shared.py`), only telling of them waits; and whatever
+would leave a gap waits with them. What was told is not taken back, a stream is not begun, a letter is owed no
+answer and a subscription is not marked before all filters are placed that waited at the time.
+
 Invariants: what was told to a neighbour stands for all that is wanted on this side, but for what this very
 call has changed; facts alone change anything here. Cost: a change is one change of each summary; telling it
 is a comparison of two sets for each neighbour that it concerns.
@@ -32,88 +36,24 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import TypeAlias
 
-from branchline.routing.dissemination.summaries import Filed, IdentitySummary, Summary
+from branchline.routing.dissemination.link_facts import (
+    Answered,
+    Confirmed,
+    Deferred,
+    Heard,
+    LinkFact,
+    Owed,
+    Sent,
+    Spared,
+)
+from branchline.routing.dissemination.neighbour import ALL, Neighbour
+from branchline.routing.dissemination.shared import SharedTable
+from branchline.routing.dissemination.summaries import Filed, Summary
 from branchline.routing.dissemination.telling import NOTHING, Exchange, Marks, Settled, Stream, Told, pieces
 from branchline.routing.filters import EVERYTHING, Filter, covers, filter_order, overlaps
 from branchline.routing.overlay.position import Position
 from branchline.routing.overlay.topology import Topology, tree_routes
-
-_ALL = frozenset({EVERYTHING})
-
-
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """A neighbour has told this."""
-
-    sender: str
-    told: Told
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """A neighbour was told this."""
-
-    to: str
-    told: Told
-
-
-@dataclass(frozen=True, slots=True)
-class Confirmed:
-    """A neighbour has answered."""
-
-    sender: str
-    settled: Settled
-
-
-@dataclass(frozen=True, slots=True)
-class Owed:
-    """A neighbour is owed an answer to what it told up to this number, when the marks are settled."""
-
-    to: str
-    number: int
-    marks: Marks
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """A neighbour was answered up to this number."""
-
-    to: str
-    number: int
-
-
-LinkFact: TypeAlias = Heard | Sent | Confirmed | Owed | Answered
-
-
-class _Link:
-    """One neighbour."""
-
-    def __init__(self, summary: Summary) -> None:
-        self.summary = summary
-        self.adverts: Summary = IdentitySummary()
-        self.wanted: set[Filter] = set(_ALL)
-        self.advertised: set[Filter] = set(_ALL)
-        self.known = False
-        """Whether the neighbour has told those two."""
-        self.heard: tuple[Stream, int] | None = None
-        self.coming: tuple[set[Filter], set[Filter]] | None = None
-        """Of a table that is not whole yet, what has come so far."""
-        self.sent: tuple[Stream, int] | None = None
-        self.began_ms = 0
-        """When the last stream began that is to be told anew."""
-        self.settled = 0
-        self.told: tuple[set[Filter], set[Filter]] = (set(), set())
-        self.filed = Filed()
-        """What was told of what is wanted, for whoever looks for what covers something; if it is inflated."""
-        self.inflated = 0
-        """How many filters were told, stand for nothing, and have been counted."""
-        self.deflating = False
-        self.changed = True
-        """Whether there may be something to tell."""
-        self.owed_from = 0
-        self.owed: list[Owed] = []
 
 
 @dataclass(slots=True)
@@ -128,8 +68,10 @@ class Links:
     """Whether a neighbour is told only what overlaps what is advertised on its side."""
     inflating: bool = False
     """Whether what is gone is taken back only from whoever asks."""
+    table: SharedTable = field(default_factory=SharedTable)
+    """Where filters wait, if any do."""
     counts: Counter[str] = field(default_factory=Counter)
-    _links: dict[str, _Link] = field(default_factory=dict)
+    _links: dict[str, Neighbour] = field(default_factory=dict)
     _own: dict[Filter, int] = field(default_factory=dict)
     _own_adverts: dict[Filter, int] = field(default_factory=dict)
 
@@ -150,7 +92,7 @@ class Links:
     def own(self, before: Collection[Filter], after: Collection[Filter]) -> None:
         """A subscription here asks for these filters in place of those."""
         _count(self._own, before, after)
-        for link in self._links.values():
+        for _, link in self._in_order():
             self._change(link, before, after)
 
     def own_adverts(self, before: Collection[Filter], after: Collection[Filter]) -> None:
@@ -160,29 +102,36 @@ class Links:
             _exchange(link.adverts, before, after)
             link.changed = True
 
-    def _change(self, link: _Link, before: Iterable[Filter], after: Iterable[Filter]) -> None:
+    def _change(self, link: Neighbour, before: Iterable[Filter], after: Iterable[Filter]) -> None:
         """Change what is wanted on this side of the link."""
         after = list(after)
         passing = self._passing(link, after)
         self.counts["told_unadvertised"] += len(after) - len(passing)
-        _exchange(link.summary, self._passing(link, before), passing)
+        self._exchange(link, self._passing(link, before), passing)
         link.changed = True
 
-    def _passing(self, link: _Link, filters: Iterable[Filter]) -> list[Filter]:
+    def _in_order(self) -> list[tuple[str, Neighbour]]:
+        return sorted(self._links.items())
+
+    def _exchange(self, link: Neighbour, before: Iterable[Filter], after: Iterable[Filter]) -> None:
+        """Change what a neighbour is to hear of; what waits, in an order that hangs on nothing else."""
+        _exchange(link.summary, before, _sorted(after) if self.table.waits else after)
+
+    def _passing(self, link: Neighbour, filters: Iterable[Filter]) -> list[Filter]:
         """Those of the filters that the neighbour is to hear of."""
         if not self.advertising:
             return list(filters)
         return [each for each in filters if any(overlaps(each, advert) for advert in link.advertised)]
 
-    def _adverts(self, link: _Link) -> Set[Filter]:
+    def _adverts(self, link: Neighbour) -> Set[Filter]:
         """What the neighbour is to hear of as advertised: whoever goes by none may send everything."""
-        return link.adverts.told() if self.advertising else _ALL
+        return link.adverts.told() if self.advertising else ALL
 
     def _wanted_here(self, name: str) -> Iterator[Filter]:
         """All that is wanted on this side of the link with a neighbour, each for every reason."""
         for filter_, reasons in self._own.items():
             yield from repeat(filter_, reasons)
-        for other, link in self._links.items():
+        for other, link in self._in_order():
             if other != name:
                 yield from link.wanted
 
@@ -198,7 +147,7 @@ class Links:
         come, gone = _effective(link.wanted, exchange)
         link.known = known
         self.exchange(name, gone, come)
-        for other, each in self._links.items():
+        for other, each in self._in_order():
             if other != name:
                 self._change(each, gone, come)
 
@@ -213,7 +162,7 @@ class Links:
                 _exchange(each.adverts, unsaid, said)
                 each.changed = True
         if self.advertising and (said or unsaid):
-            _exchange(link.summary, before, self._passing(link, wanted))
+            self._exchange(link, before, self._passing(link, wanted))
             link.changed = True
 
     # Topologies
@@ -222,19 +171,21 @@ class Links:
         """The position has taken another topology, or its first."""
         was, now = self._behind(before), self.position.routes.behind
         old = sum(1 << member.number for member in before.members) if before is not None else 0
-        for name in [each for each in self._links if each not in now]:
+        for name in sorted(self._links.keys() - now.keys()):
             self._replace(name, frozenset(), frozenset(), known=True)
-            del self._links[name]
-        for name, homes in now.items():
+            self._links.pop(name).summary.drop()
+        for name, homes in sorted(now.items()):
             if name not in self._links:
                 self._begin(name)
             elif homes & old & ~was.get(name, 0):
                 # Homes that it has told nothing of are behind it now.
-                self._replace(name, _ALL, _ALL, known=False)
+                self._replace(name, ALL, ALL, known=False)
         for link in self._links.values():
             link.heard = link.sent = link.coming = None
             link.settled = link.owed_from = 0
-            link.owed, link.changed = [], True
+            link.owed, link.unowed, link.changed = [], [], True
+            link.told, link.spared = (set(), set()), {}
+            link.after = self.table.given
 
     def _behind(self, topology: Topology | None) -> Mapping[str, int]:
         if topology is None or topology.member(self.position.name) is None:
@@ -243,17 +194,17 @@ class Links:
 
     def _begin(self, name: str) -> None:
         """There is a neighbour of whom nothing is known yet."""
-        link = _Link(self.summarise())
+        link = Neighbour(self.summarise())
         for other in self._links.values():
             # Whoever is unknown wants everything, and may send it.
-            self._change(other, (), _ALL)
-            _exchange(other.adverts, (), _ALL)
+            self._change(other, (), ALL)
+            _exchange(other.adverts, (), ALL)
             _exchange(link.adverts, (), other.advertised)
         self._links[name] = link
-        _exchange(link.summary, (), self._passing(link, self._wanted_here(name)))
+        self._exchange(link, (), self._passing(link, self._wanted_here(name)))
         for advert, reasons in self._own_adverts.items():
             _exchange(link.adverts, (), repeat(advert, reasons))
-        self.exchange(name, (), _ALL)
+        self.exchange(name, (), ALL)
 
     # Hearing
 
@@ -290,16 +241,26 @@ class Links:
             case Owed():
                 link = self._links[fact.to]
                 link.owed_from = fact.number
+                link.unowed = [each for each in link.unowed if each[0] > fact.number]
                 link.owed.append(fact)
             case Answered():
                 link = self._links[fact.to]
                 link.owed_from = max(link.owed_from, fact.number)
                 link.owed = [each for each in link.owed if each.number > fact.number]
+                link.unowed = [each for each in link.unowed if each[0] > fact.number]
+            case Spared():
+                spared = self._links[fact.to].spared
+                for each in [each for each, ordinal in spared.items() if self.table.is_placed(ordinal)]:
+                    del spared[each]
+                spared.update(dict.fromkeys(fact.filters, fact.ordinal))
+            case Deferred():
+                link = self._links[fact.name]
+                link.after, link.unowed = fact.after, list(fact.heard)
 
-    def _hear(self, link: _Link, fact: Heard) -> None:
+    def _hear(self, link: Neighbour, fact: Heard) -> None:
         told = fact.told
         if link.heard is None or told.stream != link.heard[0]:
-            link.coming, link.owed, link.owed_from = (set(), set()), [], 0
+            link.coming, link.owed, link.unowed, link.owed_from = (set(), set()), [], [], 0
         link.heard = told.stream, told.number
         if link.coming is not None:
             link.coming[0].update(told.wanted.added)
@@ -307,12 +268,14 @@ class Links:
             if told.complete:
                 coming, link.coming = link.coming, None
                 self._replace(fact.sender, *coming, known=True)
-            return
-        self._receive(fact.sender, told.wanted, known=True)
-        if any(told.advertised):
-            self._hear_adverts(fact.sender, told.advertised)
+        else:
+            self._receive(fact.sender, told.wanted, known=True)
+            if any(told.advertised):
+                self._hear_adverts(fact.sender, told.advertised)
+        link.unowed = [*(each for each in link.unowed if each[1] != self.table.given)]
+        link.unowed.append((told.number, self.table.given))
 
-    def _send(self, link: _Link, told: Told) -> None:
+    def _send(self, link: Neighbour, told: Told) -> None:
         if link.sent is None or told.stream != link.sent[0]:
             link.told, link.settled, link.filed = (set(), set()), 0, Filed()
         link.sent = told.stream, told.number
@@ -321,20 +284,45 @@ class Links:
         for told_before, exchange in zip(link.told, (told.wanted, told.advertised), strict=True):
             told_before.update(exchange.added)
             told_before.difference_update(exchange.removed)
+        for each in told.wanted.removed:
+            link.spared.pop(each, None)
 
     # Telling
 
-    def tell(self, now_ms: int) -> Iterator[Sent]:
+    def tell(self, now_ms: int) -> Iterator[Sent | Spared]:
         """What neighbours are to be told now; each is to be obeyed before the next is asked for."""
-        for name, link in sorted(self._links.items()):
-            if link.changed and self.position.topology is not None:
-                link.changed = False
+        for name, link in self._in_order():
+            if self.position.topology is not None and self._may_tell(link):
+                yield from self._spare(name, link)
                 if link.sent is None:
                     yield from self._tell_whole(name, link, now_ms)
                 else:
                     yield from self._tell_changes(name, link, link.sent[0])
             self.counts.update(link.summary.counts)
             link.summary.counts.clear()
+
+    def _may_tell(self, link: Neighbour) -> bool:
+        """Whether there may be something to tell a neighbour, and it is time."""
+        if link.sent is None and not self.table.is_placed(link.after):
+            return False
+        return link.take_changed() or bool(link.spared)
+
+    def _spare(self, name: str, link: Neighbour) -> Iterator[Spared]:
+        """Do not take back what may be stood for by filters that wait."""
+        if self.table.waiting and not self.inflating:
+            gone = link.told[0] - link.summary.told() - self._kept(link)
+            if gone:
+                yield Spared(name, _sorted(gone), self.table.given)
+
+    def _kept(self, link: Neighbour) -> set[Filter]:
+        """What is not taken back yet."""
+        placed = self.table.is_placed
+        return {each for each, at in link.spared.items() if each in link.told[0] and not placed(at)}
+
+    def _wanted(self, link: Neighbour) -> Set[Filter]:
+        """What the neighbour is to have been told of as wanted."""
+        kept = self._kept(link) if link.spared else None
+        return link.summary.told() | kept if kept else link.summary.told()
 
     def tell_anew(self, name: str) -> None:
         """The neighbour has lost what it was told."""
@@ -349,11 +337,11 @@ class Links:
         if link is not None:
             link.deflating = link.changed = True
 
-    def _tell_whole(self, name: str, link: _Link, now_ms: int) -> Iterator[Sent]:
+    def _tell_whole(self, name: str, link: Neighbour, now_ms: int) -> Iterator[Sent]:
         assert self.position.topology is not None
         link.deflating, link.inflated = False, 0
         stream = Stream(self.position.topology.order, max(now_ms, link.began_ms + 1))
-        wanted = pieces(Exchange(_sorted(link.summary.told())))
+        wanted = pieces(Exchange(_sorted(self._wanted(link))))
         advertised = pieces(Exchange(_sorted(self._adverts(link))))
         letters = [(each, NOTHING) for each in wanted]
         if self.advertising:
@@ -363,8 +351,8 @@ class Links:
         for number, (each, advert) in enumerate(letters, 1):
             yield Sent(name, Told(stream, number, each, advert, True, number == len(letters)))
 
-    def _tell_changes(self, name: str, link: _Link, stream: Stream) -> Iterator[Sent]:
-        wanted = self._growth(link) if self.inflating else _difference(link.told[0], link.summary.told())
+    def _tell_changes(self, name: str, link: Neighbour, stream: Stream) -> Iterator[Sent]:
+        wanted = self._growth(link) if self.inflating else _difference(link.told[0], self._wanted(link))
         advertised = _difference(link.told[1], self._adverts(link))
         letters = [(each, NOTHING) for each in pieces(wanted)]
         letters += [(NOTHING, each) for each in pieces(advertised)]
@@ -373,7 +361,7 @@ class Links:
                 assert link.sent is not None, "the stream has begun"
                 yield Sent(name, Told(stream, link.sent[1] + 1, each, advert))
 
-    def _growth(self, link: _Link) -> Exchange:
+    def _growth(self, link: Neighbour) -> Exchange:
         """What is to be told where tables only grow; all differences, if this one is to shrink."""
         now = link.summary.told()
         before, gone = link.inflated, len(link.told[0] - now)
@@ -388,7 +376,7 @@ class Links:
         come = [each for each in now - link.told[0] if not self._is_covered(link, each, lifted=lifted)]
         return Exchange(_sorted(come), (EVERYTHING,) if lifted else ())
 
-    def _is_covered(self, link: _Link, filter_: Filter, *, lifted: bool) -> bool:
+    def _is_covered(self, link: Neighbour, filter_: Filter, *, lifted: bool) -> bool:
         """Whether something that was told covers the filter; everything does, unless that is lifted."""
         for wider in link.filed.wider(filter_):
             self.counts["covering_tests"] += 1
@@ -416,16 +404,19 @@ class Links:
         return link.settled < (number if link.sent is None else min(number, link.sent[1]))
 
     def owing(self) -> list[Owed]:
-        """The answers that are owed by what was told in this call."""
+        """The answers that are owed by what was told so far, and is placed."""
         return [
-            Owed(name, link.heard[1], self.marks(but=name))
+            Owed(name, number, self.marks(but=name))
             for name, link in sorted(self._links.items())
-            if link.heard is not None and link.coming is None and link.heard[1] > link.owed_from
+            if link.coming is None and (number := self._heard_and_placed(link)) > link.owed_from
         ]
+
+    def _heard_and_placed(self, link: Neighbour) -> int:
+        return max((number for number, at in link.unowed if self.table.is_placed(at)), default=0)
 
     def answers(self) -> Iterator[tuple[str, Settled]]:
         """The answers that can be given now: of each neighbour, the last."""
-        for name, link in sorted(self._links.items()):
+        for name, link in self._in_order():
             due = [each.number for each in link.owed if not self.missing(each.marks)]
             if due and link.heard is not None:
                 yield name, Settled(link.heard[0], max(due))
@@ -434,19 +425,29 @@ class Links:
 
     def facts(self) -> Iterator[LinkFact]:
         """Facts that make equal links, once the topology is taken: what a snapshot holds."""
-        for name, link in sorted(self._links.items()):
+        for name, link in self._in_order():
             yield from self._heard(name, link)
             if link.sent is not None:
                 stream, number = link.sent
                 yield Sent(name, _table(stream, number, *link.told))
                 if link.settled:
                     yield Confirmed(name, Settled(stream, link.settled))
-        for name, link in sorted(self._links.items()):
+        for name, link in self._in_order():
             yield from link.owed
             if link.owed_from and not link.owed:
                 yield Answered(name, link.owed_from)
 
-    def _heard(self, name: str, link: _Link) -> Iterator[Heard]:
+    def late_facts(self) -> Iterator[LinkFact]:
+        """Of a snapshot, what comes when it is known which filters wait."""
+        for name, link in self._in_order():
+            yield Deferred(name, link.after, tuple(link.unowed))
+            kept: dict[int, list[Filter]] = {}
+            for each in self._kept(link):
+                kept.setdefault(link.spared[each], []).append(each)
+            for ordinal, filters in sorted(kept.items()):
+                yield Spared(name, _sorted(filters), ordinal)
+
+    def _heard(self, name: str, link: Neighbour) -> Iterator[Heard]:
         stream, number = link.heard if link.heard is not None else (_NO_STREAM, 0)
         if link.known:
             # What stands while a new table is on its way was told before.

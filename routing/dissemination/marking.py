@@ -2,7 +2,8 @@
 
 What a home tells its neighbours for a subscription, or has told them before and stands for it, is known at
 the end of the call that has handled the request. Then the subscription is *marked* with it, and in force as
-soon as every neighbour has answered. Under another topology everything is told anew, and marked anew.
+soon as every neighbour has answered. Under another topology everything is told anew, and marked anew. Where
+filters wait before they are placed, it is marked when all are that waited at the time.
 """
 
 from dataclasses import replace
@@ -24,12 +25,15 @@ class MarkedPending(Pending):
     def await_(self, awaited: Awaited) -> list[Awaited]:
         known = self.find(awaited.identity)
         if known is not None and known.number == awaited.number and awaited.marks is None:
-            awaited = replace(awaited, marks=known.marks)
+            awaited = replace(awaited, marks=known.marks, after=known.after)
+        if awaited.marks is None and not awaited.after:
+            awaited = replace(awaited, after=self._links.table.given)
         return super().await_(awaited)
 
     def unmarked(self) -> list[Awaited]:
-        """Those of which it is not known yet what they wait for."""
-        return [each for each in self.awaited() if each.marks is None]
+        """Those of which it is not known yet what they wait for, and can be by now."""
+        placed = self._links.table.is_placed
+        return [each for each in self.awaited() if each.marks is None and placed(each.after)]
 
     def settled(self) -> list[Awaited]:
         """A neighbour has answered; what is in force by that."""
@@ -37,7 +41,8 @@ class MarkedPending(Pending):
 
     def reconsider(self) -> list[Awaited]:
         for awaited in self.awaited():
-            self._waiting[awaited.identity].awaited = replace(awaited, marks=None)
+            again = replace(awaited, marks=None, after=self._links.table.given)
+            self._waiting[awaited.identity].awaited = again
         return []
 
     def hear(self, report: Report) -> list[Awaited]:

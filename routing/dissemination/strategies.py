@@ -2,8 +2,12 @@
 
 `simple` alone floods: every broker hears of every subscription. Everything else goes along the spanning tree,
 as a summary: `identity` tells identical filters once, `covering` only those that no other one covers; so does
-`cbcb`, by which nothing is taken back until somebody asks (`pulling.py`). Behind
-the strategy may stand, joined by +, what is made of that: `merging`, `imperfect` with a bound in per cent,
+`cbcb`, by which nothing is taken back until somebody asks (`pulling.py`). Behind `covering` may stand, joined
+by +, `poset`: then all neighbours share one table, and a filter is compared once for all (`shared.py`). With
+`rto` in its place, subscribers that have volunteered compare for the broker, as soon as so many new filters
+wait as the number says (`routing/offloading/offloader.py`).
+
+Behind any of them may stand what is made of that: `merging`, `imperfect` with a bound in per cent,
 `pre-prune` with a share of predicates in per cent; and `advertised`, by which filters go only where something
 is advertised that they overlap, and events that are not advertised are refused, with the seconds for which an
 advertisement lingers after its end; or `advertised-counted`, by which such events are only counted. `simple`
@@ -14,6 +18,7 @@ from collections.abc import Callable, Mapping, Set
 from functools import partial
 from importlib import import_module
 
+from branchline.routing.dissemination.shared import SharedTable
 from branchline.routing.dissemination.summaries import (
     CoveringSummary,
     IdentitySummary,
@@ -26,6 +31,7 @@ from branchline.routing.limits import LINGER_MS
 from branchline.routing.methods.protocols import Dissemination, OnTree
 from branchline.routing.methods.simple import Simple
 from branchline.routing.methods.words import Named, chosen_name, number_fault, unknown
+from branchline.routing.offloading.messages import BATCH_MAX
 from branchline.routing.optimise.entries import plain
 from branchline.routing.optimise.selectivity import Assumed
 
@@ -49,9 +55,17 @@ MERGINGS: Mapping[str, tuple[str, str]] = {
 }
 """What may be made of a summary: the modules of `routing/optimise/` that do it, and what they count."""
 
+SHARED: Mapping[str, str] = {"poset": "covering", "rto": "covering"}
+"""By what a summary is found with one table for all neighbours, and the strategy that it goes with."""
+
+OFFLOADED = "rto"
+"""The way by which subscribers find out where filters go in that table."""
+
 ADVERTISED, COUNTED = "advertised", "advertised-counted"
-NUMBERED = frozenset({"imperfect", PRUNED, ADVERTISED})
-NAMES = (*STRATEGIES, *MERGINGS, ADVERTISED, COUNTED)
+NUMBERED = frozenset({"imperfect", PRUNED, ADVERTISED, OFFLOADED})
+NUMBERS: Mapping[str, range] = {OFFLOADED: range(1, BATCH_MAX + 1)}
+_BEHIND = (*SHARED, *MERGINGS, ADVERTISED, COUNTED)
+NAMES = (*STRATEGIES, *_BEHIND)
 
 
 def parts_of(text: str) -> list[str]:
@@ -63,8 +77,8 @@ def strategy_fault(text: str) -> str | None:
     """Why the text names no dissemination; None if it does."""
     first, *more = parts_of(text)
     wrong = unknown("dissemination", first, STRATEGIES)
-    behind = [unknown("dissemination", each, (*MERGINGS, ADVERTISED, COUNTED)) for each in more]
-    numbers = [number_fault("dissemination", each, NUMBERED) for each in (first, *more)]
+    behind = [unknown("dissemination", each, _BEHIND) for each in more]
+    numbers = [number_fault("dissemination", each, NUMBERED, NUMBERS) for each in (first, *more)]
     found = next((each for each in (wrong, *behind) if each is not None), None)
     if found is None:
         found = next((each for each in numbers if each is not None), None)
@@ -72,7 +86,17 @@ def strategy_fault(text: str) -> str | None:
         found = f"dissemination = {text!r} names something twice"
     if found is None and {ADVERTISED, COUNTED} <= {chosen_name(each).name for each in more}:
         found = f"dissemination = {text!r}: {ADVERTISED} refuses what {COUNTED} lets in"
-    return found
+    return found or _shared_fault(text, first, more)
+
+
+def _shared_fault(text: str, first: str, more: list[str]) -> str | None:
+    """Why nothing is found in the way that is named."""
+    shared = [name for each in more if (name := chosen_name(each).name) in SHARED]
+    if len(shared) > 1:
+        return f"dissemination = {text!r}: {' and '.join(shared)} exclude each other"
+    if shared and first != SHARED[shared[0]]:
+        return f"dissemination = {text!r}: {shared[0]} goes with {SHARED[shared[0]]} only"
+    return None
 
 
 def make_dissemination(text: str) -> Dissemination | OnTree:
@@ -81,19 +105,26 @@ def make_dissemination(text: str) -> Dissemination | OnTree:
         return Simple()
     first, *more = map(chosen_name, parts_of(text))
     mergings = tuple(each for each in more if each.name in MERGINGS)
-    adverts = {each.name: each.number for each in more if each.name not in MERGINGS}
+    adverts = {each.name: each.number for each in more if each.name in (ADVERTISED, COUNTED)}
     linger_s = adverts.get(ADVERTISED)
+    below, table = STRATEGIES[first.name], None
+    shared = next((each for each in more if each.name in SHARED), None)
+    if shared is not None:
+        table = SharedTable(waits=shared.name == OFFLOADED)
+        below = table.view
     return OnTree(
-        partial(_summary, first.name, mergings),
+        partial(_summary, below, mergings),
         ADVERTISED in adverts,
         first.name == INFLATING,
         COUNTED in adverts,
         LINGER_MS if linger_s is None else linger_s * 1_000,
+        table,
+        None if shared is None else shared.number,
     )
 
 
-def _summary(strategy: str, mergings: tuple[Named, ...]) -> Summary:
-    made = STRATEGIES[strategy]()
+def _summary(below: Callable[[], Summary], mergings: tuple[Named, ...]) -> Summary:
+    made = below()
     if not mergings:
         return made
     return MergedSummary(made, map(_merging, mergings))

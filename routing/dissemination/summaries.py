@@ -33,6 +33,11 @@ class Summary(Protocol):
     counts: Counter[str]
     """What was spared so far, by how."""
 
+    @property
+    def version(self) -> int:
+        """Raised whenever something else is told by what has happened elsewhere."""
+        ...
+
     def add(self, filter_: Filter) -> None:
         """There is one reason more for this filter."""
         ...
@@ -45,8 +50,21 @@ class Summary(Protocol):
         """What stands for all of them."""
         ...
 
+    def drop(self) -> None:
+        """Nobody is told any of it any more."""
+        ...
 
-class IdentitySummary:
+
+class Alone:
+    """A summary that hangs on nothing but its own filters."""
+
+    version = 0
+
+    def drop(self) -> None:
+        """There is nobody else to know of it."""
+
+
+class IdentitySummary(Alone):
     """Each filter once."""
 
     def __init__(self) -> None:
@@ -66,7 +84,7 @@ class IdentitySummary:
         return self._reasons.keys()
 
 
-class CoveringSummary:
+class CoveringSummary(Alone):
     """Those that no other one covers."""
 
     def __init__(self) -> None:
@@ -121,7 +139,7 @@ class CoveringSummary:
 
     def _hides_it(self, one: Filter, other: Filter) -> bool:
         self.counts["covering_tests"] += 1
-        return _hides(one, other)
+        return hides(one, other)
 
     def _hide(self, filter_: Filter, hider: Filter) -> None:
         self.counts["told_covered"] += 1
@@ -147,7 +165,12 @@ class MergedSummary:
         self._below = below
         self._mergings = list(mergings)
         self._merged: Set[Filter] | None = None
+        self._merged_of = below.version
         self.counts = below.counts
+
+    @property
+    def version(self) -> int:
+        return self._below.version
 
     def add(self, filter_: Filter) -> None:
         self._below.add(filter_)
@@ -158,16 +181,19 @@ class MergedSummary:
         self._merged = None
 
     def told(self) -> Set[Filter]:
-        if self._merged is None:
-            made = self._below.told()
+        if self._merged is None or self._merged_of != self.version:
+            self._merged_of, made = self.version, self._below.told()
             for merging in self._mergings:
                 before, made = made, merging.merge(made)
                 self.counts[merging.counts] += merging.size(before) - merging.size(made)
             self._merged = made
         return self._merged
 
+    def drop(self) -> None:
+        self._below.drop()
 
-def _hides(one: Filter, other: Filter) -> bool:
+
+def hides(one: Filter, other: Filter) -> bool:
     """Whether one stands for the other: it covers it, and comes first if they mean the same."""
     if not covers(one, other):
         return False

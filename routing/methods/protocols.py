@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from branchline.routing.boolean.trees import Node
 from branchline.routing.compiling import Compiled
 from branchline.routing.control import Ended, Identity, Subscribed
+from branchline.routing.dissemination.shared import SharedTable
 from branchline.routing.dissemination.summaries import Summary
 from branchline.routing.event import Event
 from branchline.routing.limits import LINGER_MS
@@ -160,6 +161,10 @@ class OnTree:
     """Whether publishers may advertise, and what enters without that is only counted."""
     linger_ms: int = LINGER_MS
     """How long what was advertised goes on pulling subscriptions after its end."""
+    table: SharedTable | None = None
+    """One for all neighbours, if they share one."""
+    batch: int | None = None
+    """Where filters wait in it: for how many others."""
 
     @property
     def takes_adverts(self) -> bool:

@@ -8,10 +8,10 @@ from branchline.routing.offloading.messages import Answer, Assignment, Between, 
 Covers = Callable[[Filter, Filter], bool]
 
 
-def answer(task: Task, client: str) -> Answer:
+def answer(task: Task, client: str, covers_: Covers = covers) -> Answer:
     """Do a task of a round of RTO."""
-    above, below = compare(task.batch, task.table)
-    return Answer(task.round, task.slice, client, above, below, order_of(task.batch))
+    above, below = compare(task.batch, task.table, covers_)
+    return Answer(task.round, task.slice, client, above, below, order_of(task.batch, covers_))
 
 
 def compare(

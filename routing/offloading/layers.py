@@ -116,3 +116,20 @@ class Layers:
         else:
             del self._slices[at.number]
             self._open[at.layer].pop(at.number, None)
+
+
+def cut(graph: Graph, size: int) -> list[list[int]]:
+    """The slices of a table as it is, whatever it was before: a step for each filter and each link."""
+    above = {number: len(graph.entry(number).above) for number in graph}
+    layer = sorted(graph.roots)
+    slices: list[list[int]] = []
+    while layer:
+        slices += [layer[at : at + size] for at in range(0, len(layer), size)]
+        after = []
+        for number in layer:
+            for each in graph.entry(number).below:
+                above[each] -= 1
+                if not above[each]:
+                    after.append(each)
+        layer = sorted(after)
+    return slices

@@ -117,26 +117,26 @@ class PosetPlacing:
     def _nearest_above(self, claims: Claims) -> set[int]:
         """The lowest of what covers the filter; above what proves false, the next in line."""
         good: set[int] = set()
-        pending = list(lowest(self._poset, claims.above))
+        pending = sorted(lowest(self._poset, claims.above))
         while pending:
             number = pending.pop()
             if self._verifying.above(claims, number):
                 good.add(number)
             else:
                 higher = self._poset.entry(number).above & claims.above
-                pending += [n for n in higher if claims.above.isdisjoint(self._poset.entry(n).below)]
+                pending += [n for n in sorted(higher) if claims.above.isdisjoint(self._poset.entry(n).below)]
         return good
 
     def _nearest_below(self, claims: Claims) -> set[int]:
         good: set[int] = set()
-        pending = list(highest(self._poset, claims.below))
+        pending = sorted(highest(self._poset, claims.below))
         while pending:
             number = pending.pop()
             if self._verifying.below(claims, number):
                 good.add(number)
             else:
                 lower = self._poset.entry(number).below & claims.below
-                pending += [n for n in lower if claims.below.isdisjoint(self._poset.entry(n).above)]
+                pending += [n for n in sorted(lower) if claims.below.isdisjoint(self._poset.entry(n).above)]
         return good
 
     def _left_out(self, filter_: Filter, above: set[int], below: set[int]) -> bool:

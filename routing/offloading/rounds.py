@@ -49,13 +49,38 @@ class Round:
 
     def receive(self, answer: Answer) -> bool:
         """Take an answer. Not so, if it was not asked for, came before, or does not answer the task."""
-        asked = self._asked.get(answer.slice, set())
-        if answer.round != self.number or answer.client not in asked or not self._fits(answer):
+        if not self.fits(answer):
             return False
-        asked.discard(answer.client)
+        self._asked[answer.slice].discard(answer.client)
         self._waiting -= 1
         self._answers[answer.slice].append(answer)
         return True
+
+    def fits(self, answer: Answer) -> bool:
+        """Whether an answer was asked for, is the first one, and answers the task."""
+        asked = self._asked.get(answer.slice, set())
+        return answer.round == self.number and answer.client in asked and self._fits(answer)
+
+    def answers(self) -> list[Answer]:
+        """All that were taken; of each slice in their order."""
+        return [each for answers in self._answers.values() for each in answers]
+
+    def dispatches(self) -> list[Dispatch]:
+        """What is asked of those who have not answered."""
+        return [
+            Dispatch(client, self._tasks[number])
+            for number, clients in self._asked.items()
+            for client in sorted(clients)
+        ]
+
+    def silent(self) -> set[str]:
+        """Those who have not answered all that they were asked."""
+        return set().union(*self._asked.values())
+
+    @property
+    def slices(self) -> int:
+        """How many there are."""
+        return len(self._tasks)
 
     def _fits(self, answer: Answer) -> bool:
         count = len(self.batch)

@@ -7,7 +7,7 @@ is told on first, and only then is a new neighbour told everything, so nobody he
 the topology that its home is in. What becomes of an event is the divider's matter (`dividing.py`); the broker
 holds those that come too early.
 
-Where filters go along a tree (`dissemination/links.py`), a broker knows the subscriptions of its own home,
+Where filters go along a tree (`along_tree.py`), a broker knows the subscriptions of its own home,
 and of others what neighbours tell it is wanted behind them.
 
 Cost: a change is O(neighbours) letters; a topology is O(subscriptions) letters to each new neighbour.
@@ -15,7 +15,7 @@ Cost: a change is O(neighbours) letters; a topology is O(subscriptions) letters 
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from operator import attrgetter
 
 from branchline.routing.codes import Code, Rejection
@@ -28,7 +28,6 @@ from branchline.routing.control import (
     Identity,
     Number,
     Request,
-    Status,
     Subscribed,
 )
 from branchline.routing.dissemination.adverts import (
@@ -42,32 +41,38 @@ from branchline.routing.dissemination.adverts import (
     Unremembered,
     Withdrawn,
 )
-from branchline.routing.dissemination.links import Answered, Confirmed, Heard, LinkFact, Links, Owed, Sent
-from branchline.routing.dissemination.marking import MarkedPending
-from branchline.routing.dissemination.pulling import Concluded, Pull, Pulled, PullFact, Replied, Reply
-from branchline.routing.dissemination.refreshing import NOT_INFLATED, Refresher, Step
+from branchline.routing.dissemination.links import Links
+from branchline.routing.dissemination.pulling import Pull, Reply
 from branchline.routing.dissemination.telling import Ask, Settled, Told
 from branchline.routing.event import Event
 from branchline.routing.limits import ENDED_REMEMBERED_MS, SUBSCRIPTIONS_PER_SUBSCRIBER
 from branchline.routing.methods.protocols import Dissemination, Forwarding, Learning, OnTree
+from branchline.routing.offloading.assisting import UNUSED as UNUSED_CLIENTS
+from branchline.routing.offloading.assisting import Answering, Assist
+from branchline.routing.offloading.offloader import Work
 from branchline.routing.optimise.learned import Learned, sample
 from branchline.routing.overlay.admission import Admission
+from branchline.routing.overlay.along_tree import (
+    UNUSED,
+    AlongTree,
+    At,
+    Step,
+    TreeFact,
+    answered,
+    not_inflated,
+    unasked,
+)
 from branchline.routing.overlay.dividing import Arrival, Divider, Routed
 from branchline.routing.overlay.ending import end_all_of
 from branchline.routing.overlay.facts import Fact, Held, Kept, Lapsed, Limited, Released, Removed, Vacant
 from branchline.routing.overlay.home import Answer, Home
-from branchline.routing.overlay.letters import Body, Complete, Expire, Letter, Refresh, Report
+from branchline.routing.overlay.letters import Body, Complete, Due, Expire, Letter, Refresh, Report
 from branchline.routing.overlay.pending import Awaited, Pending
 from branchline.routing.overlay.position import Position
 from branchline.routing.overlay.publishing import Advertising, Publishers
 from branchline.routing.overlay.topology import Topology, fault
 from branchline.routing.stored_table import StoredTable
 from branchline.routing.subscriptions import SubscriptionTable
-
-_UNUSED = (
-    "the dissemination here has no advertisements: publish without, or start the routers with one that has, "
-    "as in --dissemination covering+advertised"
-)
 
 
 @dataclass(slots=True)
@@ -77,6 +82,7 @@ class Said:
     facts: list[Fact] = field(default_factory=list)
     letters: list[Letter] = field(default_factory=list)
     acks: list[Ack] = field(default_factory=list)
+    work: list[Work] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
 
@@ -101,46 +107,31 @@ class Broker:
         self.held: list[Arrival] = []
         self.divider = Divider(self.position, forwarding, self.table, paper_delivery=paper_delivery)
         self._dissemination = dissemination
-        self.links: Links | None = None
+        self.tree: AlongTree | None = None
         """Where filters go along a tree."""
         if isinstance(dissemination, OnTree):
-            self.links = Links(
-                self.position,
-                dissemination.summary,
-                self.divider.exchange_at,
-                dissemination.advertising,
-                dissemination.inflating,
-            )
-            self.home.pending = MarkedPending(self.position, self.links)
-        self.adverts, self.publishers = self._with_publishers(dissemination)
-        self.refresher: Refresher | None = None
-        """Where what is gone is taken back only from whoever asks."""
-        if self.links is not None and self.links.inflating:
-            self.refresher = Refresher(self.position, self.links)
+            self.tree = AlongTree(self.home, self.position, dissemination, self.divider.exchange_at)
+            self.adverts, self.publishers = self.tree.adverts, self.tree.publishers
+            if dissemination.takes_adverts:
+                self.divider.admission = Admission(self.adverts, dissemination.advertising)
+        else:
+            self.adverts = Adverts(lambda before, after: None, Pending(self.position))
+            self.publishers = Publishers(self.position, self.home, self.adverts, UNUSED, 0)
         self._handles_control = False
         self.learned: Learned | None = None
         self._kept: list[Report] = []
         self._said = Said()
         self._heard: dict[str, set[Identity]] = {}
         """For each home, the subscriptions that this call's letters told about."""
-        self._asked_at: dict[Identity, int] = {}
-        """The requests of this call for what then waits."""
-        self._advertised_at: dict[Identity, int] = {}
-        """The same of advertisements."""
-
-    def _with_publishers(self, dissemination: Dissemination | OnTree) -> tuple[Adverts, Publishers]:
-        if self.links is None or not isinstance(dissemination, OnTree):
-            adverts = Adverts(lambda before, after: None, Pending(self.position))
-            return adverts, Publishers(self.position, self.home, adverts, _UNUSED, 0)
-        adverts = Adverts(self.links.own_adverts, MarkedPending(self.position, self.links))
-        if dissemination.takes_adverts:
-            self.divider.admission = Admission(adverts, dissemination.advertising)
-        unused = None if dissemination.takes_adverts else _UNUSED
-        return adverts, Publishers(self.position, self.home, adverts, unused, dissemination.linger_ms)
 
     def __len__(self) -> int:
         """How many filters events are asked for, as far as that is known without looking at them."""
-        return len(self.table) + (len(self.links) if self.links is not None else 0)
+        return len(self.table) + (len(self.tree.links) if self.tree is not None else 0)
+
+    @property
+    def links(self) -> Links | None:
+        """What neighbours and this broker have told each other, where filters go along a tree."""
+        return None if self.tree is None else self.tree.links
 
     @property
     def topology(self) -> Topology | None:
@@ -165,10 +156,8 @@ class Broker:
             case Topology():
                 before = self.position.topology
                 self.position.take(fact)
-                if self.links is not None:
-                    self.links.rebase(before)
-                if self.refresher is not None:
-                    self.refresher.pulls.forget()
+                if self.tree is not None:
+                    self.tree.rebase(before)
                 self._kept = []
                 self._in_force(self.home.pending.reconsider())
                 self.adverts.pending.reconsider()
@@ -192,16 +181,12 @@ class Broker:
                 self.held.append(fact.arrival)
             case Learned():
                 return self._learn_of_events(fact)
-            case Heard() | Sent() | Confirmed() | Owed() | Answered():
-                return self._obey_link(fact)
             case Advertised() | Unadvertised() | Unremembered() | Lingering() | Withdrawn() | Gated():
                 return self.adverts.obey(fact) is not None
-            case AdvertAwaited():
-                return self._await_advert(fact, index)
-            case Pulled() | Replied() | Concluded():
-                return self._obey_pull(fact)
             case Released():
                 self.held = [arrival for arrival in self.held if self.divider.is_early(arrival)]
+            case _:
+                return self._obey_on_tree(fact, index)
         return True
 
     def facts(self) -> Iterator[Fact]:
@@ -237,17 +222,18 @@ class Broker:
             yield Limited(self.home.limit.noted)
         if self.learned is not None:
             yield self.learned
-        if self.links is not None:
-            yield from self.links.facts()
-        yield from self.adverts.facts()
-        if self.refresher is not None:
-            yield from self.refresher.pulls.facts()
+        if self.tree is None:
+            yield from self.adverts.facts()
+        else:
+            yield from self.tree.facts()
 
     def _waiting(self) -> Iterator[Fact]:
         yield from self.home.vacancies.facts()
         yield from self.home.pending.awaited()
         yield from self.home.pending.reports()
         yield from map(Kept, self._kept)
+        if self.tree is not None:
+            yield from self.tree.late_facts()
 
     def _known(self) -> list[Subscribed | Ended]:
         """All changes that stand, in an order that does not hang on how they came."""
@@ -268,7 +254,7 @@ class Broker:
     def _change(self, change: Change) -> Rejection | bool:
         """Obey a change, and go by the filter that stands now."""
         identity = change.identity
-        if self.links is not None and identity.home != self.name:
+        if self.tree is not None and identity.home != self.name:
             return False
         before = self.table.compiled(identity)
         applied = self.table.apply(change)
@@ -286,32 +272,15 @@ class Broker:
         after = self.table.compiled(identity)
         if before is not after:
             self.divider.exchange(identity, before, after)
-            if self.links is not None:
-                self.links.own(before.cover if before else (), after.cover if after else ())
+            if self.tree is not None:
+                self.tree.links.own(before.cover if before else (), after.cover if after else ())
         return True
 
-    def _obey_link(self, fact: LinkFact) -> bool:
-        if self.links is None:
+    def _obey_on_tree(self, fact: TreeFact, index: int | None) -> bool:
+        if self.tree is None:
             return False
-        self.links.obey(fact)
-        if isinstance(fact, Confirmed) and isinstance(self.home.pending, MarkedPending):
-            self._in_force(self.home.pending.settled())
-        if isinstance(fact, Confirmed) and isinstance(self.adverts.pending, MarkedPending):
-            for awaited in self.adverts.came(self.adverts.pending.settled()):
-                self._said.acks += self.publishers.in_force(awaited)
+        self._said.acks += self.tree.obey(fact, index)
         return True
-
-    def _await_advert(self, fact: AdvertAwaited, index: int | None) -> bool:
-        if self.links is None:
-            return False
-        for awaited in self.adverts.obey(fact) or ():
-            self._said.acks += self.publishers.in_force(awaited, index)
-        return True
-
-    def _obey_pull(self, fact: PullFact) -> bool:
-        if self.refresher is not None:
-            self.refresher.pulls.obey(fact)
-        return self.refresher is not None
 
     def _in_force(self, completed: Iterable[Awaited], index: int | None = None) -> None:
         for awaited in completed:
@@ -334,10 +303,10 @@ class Broker:
 
     def _gate(self, now_ms: int) -> None:
         """Note whether subscriptions go only where something is advertised; if not so before, by and by."""
-        gated = self.links is not None and self.links.advertising
-        if self.links is None or gated == bool(self.adverts.gated):
+        gated = self.tree is not None and self.tree.links.advertising
+        if self.tree is None or gated == bool(self.adverts.gated):
             return
-        if gated and self.links.has_told():
+        if gated and self.tree.links.has_told():
             # What has entered so far was let in whatever it was, and is on its way.
             self._linger(now_ms)
         self._do(Gated(gated))
@@ -362,8 +331,9 @@ class Broker:
         if answer.change is not None:
             self._number_and_learn(answer.change, tell=answer.tell)
         if answer.awaited is not None:
-            self._asked_at[answer.awaited.identity] = index
             self._do(answer.awaited, index)
+            if self.tree is not None:
+                self.tree.asked_at(answer.awaited, index)
 
     def _advertise(self, index: int | None, answer: Advertising) -> None:
         self._said.acks += answer.acks
@@ -374,8 +344,8 @@ class Broker:
             self._do(fact)
         if answer.awaited is not None:
             self._do(AdvertAwaited(answer.awaited), index)
-            if index is not None:
-                self._advertised_at[answer.awaited.identity] = index
+            if self.tree is not None and index is not None:
+                self.tree.advertised_at(answer.awaited, index)
 
     def propose(self, now_ms: int, topology: Topology, newest: Topology | None) -> Rejection | None:
         """A topology that an operator asks for, to follow the newest that is known here."""
@@ -388,12 +358,10 @@ class Broker:
     def read(self, now_ms: int, sender: str, body: Body) -> Rejection | None:
         """A letter from a neighbour, or from this broker itself."""
         match body:
-            case Told() | Settled() | Ask():
-                self._read_link(sender, body)
-            case Pull() | Reply():
-                if self.refresher is not None:
-                    self._take_steps(self.refresher.read(sender, body))
-            case Subscribed() | Ended() | Report() | Complete() if self.links is not None:
+            case Told() | Settled() | Ask() | Pull() | Reply():
+                if self.tree is not None:
+                    self._take_steps(self.tree.read(sender, body))
+            case Subscribed() | Ended() | Report() | Complete() if self.tree is not None:
                 pass
             case Ended() if self._is_old_news(now_ms, body):
                 pass
@@ -430,8 +398,9 @@ class Broker:
                 has = tuple((identity, change.number) for identity, change in known if change is not None)
                 self._send_on(Report(home, self.name, self.topology.order, has))
         self._heard = {}
-        if self.links is not None and self._handles_control:
-            self._finish_links(now_ms, self.links, leads=leads)
+        if self.tree is not None and self._handles_control:
+            self._take_steps(self.tree.finish(now_ms))
+            self._said.counts += self.tree.counted(leads=leads)
         self._handles_control = False
         limited = self.home.limit.finish()
         if limited is not None:
@@ -441,58 +410,35 @@ class Broker:
             if due:
                 self._do(Lapsed(now_ms))
                 self._said.letters += [Letter(self.name, self.name, each) for each in due]
+            due_ms = None if self.tree is None else self.tree.due_ms()
+            if due_ms is not None and due_ms <= now_ms:
+                self._said.letters.append(Letter(self.name, self.name, Due()))
 
-    def _finish_links(self, now_ms: int, links: Links, *, leads: bool) -> None:
-        """Tell neighbours what has changed; then answer them, so that they hear it before the answer."""
-        replying = [] if self.refresher is None else self.refresher.replying()
-        for sent in links.tell(now_ms):
-            self._do(sent)
-            self._said.letters.append(Letter(sent.to, self.name, sent.told))
-        for owed in links.owing():
-            self._do(owed)
-        if isinstance(self.home.pending, MarkedPending):
-            for awaited in self.home.pending.unmarked():
-                self._do(replace(awaited, marks=links.marks()), self._asked_at.get(awaited.identity))
-        if isinstance(self.adverts.pending, MarkedPending):
-            for awaited in self.adverts.pending.unmarked():
-                marked = replace(awaited, marks=links.marks())
-                self._do(AdvertAwaited(marked), self._advertised_at.get(awaited.identity))
-        for to, settled in list(links.answers()):
-            self._do(Answered(to, settled.number))
-            self._said.letters.append(Letter(to, self.name, settled))
-        if self.refresher is not None:
-            for pulled in replying:
-                self._take_steps(self.refresher.reply(pulled))
-        self._asked_at, self._advertised_at = {}, {}
-        if leads:
-            self._said.counts += links.counts
-        links.counts.clear()
-
-    def _read_link(self, sender: str, body: Told | Settled | Ask) -> None:
-        links, topology = self.links, self.topology
-        if links is None or topology is None:
-            return
-        match body:
-            case Told():
-                accepted = links.accepts(sender, body)
-                if accepted:
-                    self._do(Heard(sender, body))
-                elif accepted is None:
-                    self._said.letters.append(Letter(sender, self.name, Ask(topology.order)))
-            case Settled() if links.confirms(sender, body):
-                self._do(Confirmed(sender, body))
-            case Ask():
-                if body.topology < topology.order:
-                    self._said.letters.append(Letter(sender, self.name, topology))
-                links.tell_anew(sender)
+    def due_ms(self) -> int | None:
+        """When there is something to do, though nobody asks for anything."""
+        lease_ms, round_ms = self.home.leases.due_ms(), None if self.tree is None else self.tree.due_ms()
+        return min((each for each in (lease_ms, round_ms) if each is not None), default=None)
 
     def refresh(self, now_ms: int, index: int, asked: Refresh) -> None:
         """An operator asks what is still wanted behind the links; or to wait for it no longer."""
-        if self.refresher is None:
-            named = (None, None, self.name, None, asked.request)
-            self._said.acks.append(Ack(index, Status.REFUSED, *named, NOT_INFLATED))
+        if self.tree is None:
+            self._said.acks.append(not_inflated(self.name, index, asked))
         else:
-            self._take_steps(self.refresher.refresh(now_ms, index, asked))
+            self._take_steps(self.tree.refresh(now_ms, index, asked))
+
+    def assist(self, now_ms: int, index: int, asked: Assist) -> None:
+        """A subscriber is ready to work for this broker, or is no longer."""
+        if self.tree is None:
+            self._said.acks.append(answered(self.name, index, asked, UNUSED_CLIENTS))
+        else:
+            self._take_steps(self.tree.assist(now_ms, index, asked))
+
+    def work(self, index: int, done: Answering) -> None:
+        """A subscriber has done a task."""
+        if self.tree is None:
+            self._said.acks.append(unasked(self.name, index, done))
+        else:
+            self._take_steps(self.tree.work(index, done))
 
     def _take_steps(self, steps: Iterable[Step]) -> None:
         for step in steps:
@@ -501,6 +447,10 @@ class Broker:
                     self._said.letters.append(step)
                 case Ack():
                     self._said.acks.append(step)
+                case Work():
+                    self._said.work.append(step)
+                case At():
+                    self._do(step.fact, step.index)
                 case _:
                     self._do(step)
 
@@ -562,7 +512,7 @@ class Broker:
 
     def _take(self, now_ms: int, topology: Topology, teller: str | None) -> None:
         before, kept = self.position.neighbours, self._kept
-        unanswered = None if self.refresher is None else self.refresher.pulls.unanswered()
+        unanswered = None if self.tree is None else self.tree.unanswered()
         self._do(topology)
         self._linger(now_ms)
         now = self.position.neighbours
@@ -577,8 +527,8 @@ class Broker:
         self._tell_pending_again()
         for report in kept:
             self._send_on(report)
-        if self.refresher is not None:
-            self._take_steps(self.refresher.issue_again(now_ms, unanswered))
+        if self.tree is not None:
+            self._take_steps(self.tree.issue_again(now_ms, unanswered))
 
     def _end_if_leaving(self, now_ms: int) -> None:
         member = self.position.member

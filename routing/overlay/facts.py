@@ -14,8 +14,9 @@ from typing import TypeAlias
 
 from branchline.routing.control import Change, Number
 from branchline.routing.dissemination.adverts import AdvertFact
-from branchline.routing.dissemination.links import LinkFact
+from branchline.routing.dissemination.link_facts import LinkFact
 from branchline.routing.dissemination.pulling import PullFact
+from branchline.routing.offloading.facts import OffloadFact
 from branchline.routing.optimise.learned import Learned
 from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.letters import Complete, Report
@@ -91,6 +92,7 @@ Fact: TypeAlias = (
     | LinkFact
     | AdvertFact
     | PullFact
+    | OffloadFact
 )
 
 OWN = (Held, Released, Lapsed)

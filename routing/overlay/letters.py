@@ -4,7 +4,8 @@ A letter is for one broker and comes from a neighbour, or from the broker itself
 learns something from it tells all neighbours but the teller. A *report* goes hop by hop to the home of what
 it reports. A *topology* goes to all old and new neighbours. *Complete* follows when a new neighbour was told
 everything. *Expire* is what a home tells itself, so that all its shards end a lease at the same point; so is
-*learned* (`optimise/learned.py`), so that all shards go by the same.
+*learned* (`optimise/learned.py`), so that all shards go by the same, and *due*, when a round of offloading is
+to begin or to end (`offloading/offloader.py`).
 
 Where filters go along a tree, neighbours tell each other summaries in place of changes, and answer
 (`dissemination/telling.py`); where tables only grow, they also ask each other what is still wanted
@@ -47,6 +48,11 @@ class Expire:
 
 
 @dataclass(frozen=True, slots=True)
+class Due:
+    """From a broker to itself: it is time for something that all its shards are to do at the same point."""
+
+
+@dataclass(frozen=True, slots=True)
 class Propose:
     """An operator asks for this topology."""
 
@@ -67,7 +73,19 @@ class Refresh:
 
 
 Body: TypeAlias = (
-    Subscribed | Ended | Report | Topology | Complete | Expire | Learned | Told | Settled | Ask | Pull | Reply
+    Subscribed
+    | Ended
+    | Report
+    | Topology
+    | Complete
+    | Expire
+    | Due
+    | Learned
+    | Told
+    | Settled
+    | Ask
+    | Pull
+    | Reply
 )
 
 

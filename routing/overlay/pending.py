@@ -30,6 +30,8 @@ class Awaited:
     requests: tuple[str | None, ...]
     marks: Marks | None = None
     """Where filters go along a tree: what neighbours must have settled; None as long as that is not known."""
+    after: int = 0
+    """The ordinal up to which filters must be placed before that is known."""
 
 
 @dataclass(slots=True)

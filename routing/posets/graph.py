@@ -38,7 +38,8 @@ class Graph(ABC):
         """Numbers that came, left or lie below others than before; kept if somebody has asked for it."""
         self._entries: dict[int, Entry] = {}
         self._numbers: dict[Filter, int] = {}
-        self._next = 0
+        self.following = 0
+        """The number that the next filter gets."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -99,8 +100,8 @@ class Graph(ABC):
     def insert(self, filter_: Filter, above: Set[int], below: Set[int]) -> int:
         """Put a new filter, without a source yet, between what is right above it and what is right below."""
         assert filter_ not in self._numbers, "a filter is inserted once"
-        number = self._next
-        self._next += 1
+        number = self.following
+        self.following += 1
         self._entries[number] = Entry(filter_, above=set(above), below=set(below))
         self._numbers[filter_] = number
         for each in above:
@@ -116,6 +117,17 @@ class Graph(ABC):
             self.roots.add(number)
         self._touch((number, *below))
         return number
+
+    def restore(self, standing: Iterable[tuple[int, Filter, Iterable[int]]], following: int) -> None:
+        """Be a graph of these filters under these numbers, each with what is right above it."""
+        known = list(standing)
+        self._entries = {number: Entry(filter_, above=set(above)) for number, filter_, above in known}
+        self._numbers = {filter_: number for number, filter_, _ in known}
+        for number, entry in self._entries.items():
+            for each in entry.above:
+                self._entries[each].below.add(number)
+        self.roots = {number for number, entry in self._entries.items() if not entry.above}
+        self.following = following
 
     def give(self, number: int, source: Source, covered: Iterable[int]) -> list[Filter]:
         """Add a source to a filter, and take it off what it covers; the filters that it was taken off."""

@@ -58,7 +58,7 @@ def find_below(poset: Poset, filter_: Filter, above: set[int]) -> tuple[set[int]
 
     Whatever the filter covers, each of its predecessors covers: it is enough to look below one.
     """
-    level = min((poset.entry(each).below for each in above), key=len) if above else poset.roots
+    level = min((poset.entry(each).below for each in sorted(above)), key=len) if above else poset.roots
     seen = set(level)
     met: set[int] = set()
     tests = poset.comparisons

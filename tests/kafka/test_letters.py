@@ -34,7 +34,7 @@ from branchline.routing.dissemination.telling import Exchange, Stream
 from branchline.routing.filters import conjoin
 from branchline.routing.limits import FILTER_MAX_BYTES, REQUESTS_REMEMBERED
 from branchline.routing.optimise.learned import Learned
-from branchline.routing.overlay.letters import Body, Complete, Expire, Letter, Report
+from branchline.routing.overlay.letters import Body, Complete, Due, Expire, Letter, Report
 from branchline.routing.overlay.topology import (
     BROKER_NUMBER_MAX,
     LINK_COST_MAX,
@@ -88,6 +88,7 @@ bodies: st.SearchStrategy[Body] = st.one_of(
     reports(),
     topologies,
     st.just(Complete()),
+    st.just(Due()),
     st.builds(Expire, identities, our.numbers, counts),
     our.learned,
 )

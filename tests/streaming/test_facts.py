@@ -19,9 +19,29 @@ from branchline.routing.dissemination.adverts import (
     Unremembered,
     Withdrawn,
 )
-from branchline.routing.dissemination.links import Answered, Confirmed, Heard, Owed, Sent
+from branchline.routing.dissemination.link_facts import (
+    Answered,
+    Confirmed,
+    Deferred,
+    Heard,
+    Owed,
+    Sent,
+    Spared,
+)
 from branchline.routing.dissemination.pulling import Concluded, Pulled, Replied
 from branchline.routing.dissemination.telling import Exchange, Settled, Stream, Told
+from branchline.routing.offloading.facts import (
+    Began,
+    Placed,
+    Queue,
+    RoundOver,
+    Standing,
+    Table,
+    Volunteered,
+    Waits,
+    Worked,
+)
+from branchline.routing.offloading.messages import Answer, Between
 from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.facts import Fact, Held, Kept, Lapsed, Limited, Released, Removed, Vacant
 from branchline.routing.overlay.letters import Complete, Letter, Report
@@ -67,6 +87,15 @@ marks = st.lists(st.tuples(our.legal_names, st.integers(0, 99)), max_size=2).map
 streams = st.builds(Stream, st.tuples(st.integers(0, 9), st.integers(0, 2**63)), st.integers(0, 2**50))
 exchanges = st.builds(Exchange, *[entries(2).map(lambda drawn: tuple(filters_in(drawn)))] * 2)
 told = st.builds(Told, streams, st.integers(0, 99), exchanges, exchanges, st.booleans(), st.booleans())
+some_filters = entries(2).map(lambda drawn: tuple(filters_in(drawn)))
+places = st.integers(0, 99)
+pairs = st.tuples(places, places)
+indices = st.lists(places, max_size=3).map(tuple)
+claimed = st.lists(indices, max_size=2).map(tuple)
+orders = st.lists(st.builds(Between, indices, indices), max_size=2).map(tuple)
+one_filter = some_filters.filter(bool).map(lambda several: several[0])
+standing = st.builds(Standing, places, one_filter, indices)
+queued = st.tuples(places, one_filter)
 facts: dict[str, st.SearchStrategy[Fact]] = {
     "subscribed": st.builds(
         Subscribed,
@@ -93,7 +122,7 @@ facts: dict[str, st.SearchStrategy[Fact]] = {
     "forgotten": st.builds(Forgotten, identities, our.numbers),
     "number": our.numbers,
     "topology": st.just(founded(["dublin", "virginia"], [link("dublin", "virginia")]).left("virginia")),
-    "awaited": st.builds(Awaited, own, our.numbers, asking, st.none() | marks),
+    "awaited": st.builds(Awaited, own, our.numbers, asking, st.none() | marks, st.integers(0, 9)),
     "heard": st.builds(Heard, our.legal_names, told),
     "sent": st.builds(Sent, our.legal_names, told),
     "confirmed": st.builds(Confirmed, our.legal_names, st.builds(Settled, streams, st.integers(0, 99))),
@@ -127,6 +156,18 @@ facts: dict[str, st.SearchStrategy[Fact]] = {
     "withdrawn": st.integers(0, 2**50).map(Withdrawn),
     "advertawaited": st.builds(Awaited, own, our.numbers, asking, st.none() | marks).map(AdvertAwaited),
     "gated": st.booleans().map(Gated),
+    "spared": st.builds(Spared, our.legal_names, some_filters, st.integers(0, 99)),
+    "deferred": st.builds(
+        Deferred, our.legal_names, st.integers(0, 99), st.lists(pairs, max_size=2).map(tuple)
+    ),
+    "volunteered": st.builds(Volunteered, our.legal_names, st.integers(0, 2**50), st.booleans()),
+    "waits": st.builds(Waits, times),
+    "began": st.builds(Began, places, places, places, request_ids, places),
+    "worked": st.builds(Answer, places, places, our.legal_names, claimed, claimed, orders).map(Worked),
+    "placed": st.builds(Placed, places, indices, indices),
+    "roundover": st.builds(RoundOver, request_ids),
+    "table": st.builds(Table, st.lists(standing, max_size=2).map(tuple), places),
+    "queue": st.builds(Queue, st.lists(queued, max_size=2).map(tuple), places, places, places, st.booleans()),
 }
 
 

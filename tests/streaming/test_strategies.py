@@ -44,6 +44,8 @@ OWN: Mapping[str, Callable[[Counter[str]], bool]] = {
     "identity": lambda counts: counts["told_identical"] > 0,
     "covering": lambda counts: counts["told_covered"] > 0,
     "cbcb": lambda counts: counts["told_inflated"] > 0,
+    "poset": lambda counts: counts["table_placed"] > 0,
+    "rto": lambda counts: counts["table_placed"] > 0,
     "merging": lambda counts: counts["told_merged"] > 0,
     "imperfect": lambda counts: counts["told_merged_imperfectly"] > 0,
     "pre-prune": lambda counts: counts["told_pruned"] > 0,

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from table_filters import filters_in, sql
 
-from branchline.routing.dissemination.links import Answered, Confirmed, Heard, LinkFact, Links
+from branchline.routing.dissemination.link_facts import Answered, Confirmed, Heard, LinkFact
+from branchline.routing.dissemination.links import Links
 from branchline.routing.dissemination.strategies import make_dissemination
 from branchline.routing.dissemination.telling import TOLD_PIECE, Exchange, Settled, Stream, Told, pieces
 from branchline.routing.filters import EVERYTHING, Filter, covers, overlaps
@@ -131,7 +132,7 @@ def some_topology(random: Random) -> Topology:
     return founded(names, links)
 
 
-@given(st.integers(0, 10**6), st.sampled_from(["identity", "covering"]))
+@given(st.integers(0, 10**6), st.sampled_from(["identity", "covering", "covering+poset"]))
 def test_when_all_is_quiet_each_side_knows_what_is_wanted_behind_a_link(seed: int, strategy: str) -> None:
     """All of it and nothing else, whatever came and went; and everything that was told is settled."""
     random = Random(seed)
@@ -203,7 +204,9 @@ def test_what_is_settled_is_known_wherever_it_leads(seed: int) -> None:
             assert any(covers(told, filter_) for told in side.wanted(hop)), side.name
 
 
-@given(st.integers(0, 10**6), st.sampled_from(["identity", "covering", "covering+advertised"]))
+@given(
+    st.integers(0, 10**6), st.sampled_from(["identity", "covering", "covering+advertised", "covering+poset"])
+)
 def test_facts_make_equal_links(seed: int, strategy: str) -> None:
     """Those that were written down, and those of a snapshot; then both tell and owe the same."""
     random = Random(seed)

@@ -18,6 +18,9 @@ from branchline.routing.methods.simple import Simple
         "covering",
         "cbcb",
         "simple+advertised",
+        "covering+poset",
+        "covering+rto(1)",
+        "covering+rto(50)+merging",
         "covering+merging+imperfect(5)+advertised",
     ],
 )
@@ -39,9 +42,15 @@ def test_a_strategy_is_made(text: str) -> None:
         ("identity+merging+merging", "dissemination = 'identity+merging+merging' names something twice"),
         (
             "covering+hiding",
-            "dissemination = 'hiding' is not known; known are merging, imperfect, pre-prune, "
-            "advertised, advertised-counted",
+            "dissemination = 'hiding' is not known; known are poset, rto, merging, "
+            "imperfect, pre-prune, advertised, advertised-counted",
         ),
+        ("covering+rto(51)", "dissemination = 'rto(51)': the number must be from 1 to 50"),
+        (
+            "covering+poset+rto",
+            "dissemination = 'covering+poset+rto': poset and rto exclude each other",
+        ),
+        ("identity+poset", "dissemination = 'identity+poset': poset goes with covering only"),
         (
             "identity+advertised-counted(5)",
             "dissemination = 'advertised-counted(5)': advertised-counted takes no number",
@@ -80,7 +89,9 @@ def test_keys_of_all_go_with_simple_dissemination_only() -> None:
         assert misfit(Methods("partial-reuse(60)", "table", text)) is None
 
 
-@pytest.mark.parametrize("text", ["identity", "covering+merging", "cbcb", "covering+imperfect(5)+advertised"])
+@pytest.mark.parametrize(
+    "text", ["identity", "covering+merging", "covering+poset", "covering+imperfect(5)+advertised"]
+)
 def test_a_strategy_stands_in_the_word_for_all_methods(text: str) -> None:
     """With a mark before each of its parts, since optimisations of tables have the same names."""
     methods = Methods("rematch", "access", text, optimise=("covering",))

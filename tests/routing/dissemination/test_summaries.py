@@ -24,8 +24,10 @@ EVERY = (
     "covering+merging",
     "identity+merging+imperfect(40)",
     "covering+pre-prune(40)",
+    "covering+poset",
+    "covering+poset+merging",
 )
-EXACT = ("identity", "covering", "covering+merging")
+EXACT = ("identity", "covering", "covering+merging", "covering+poset", "covering+poset+merging")
 
 filters = st.lists(compiled, max_size=5).map(lambda many: [each for one in many for each in one.cover])
 
