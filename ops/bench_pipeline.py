@@ -20,6 +20,7 @@ from branchline.ops.output import emit, say, table
 from branchline.ops.settings import json_option
 
 if TYPE_CHECKING:  # they import Spark, which takes a second
+    from branchline.ops.pipeline_latency import Latency
     from branchline.ops.pipeline_load import Deliveries, Load
     from branchline.ops.pipeline_site import Rate
     from branchline.ops.pipeline_started import Started
@@ -36,7 +37,7 @@ SHOWN = (
         "batch_ms",
         "first_ms",
     ),
-    *("delivered", "checksum", "slow_share", "p50_ms", "p95_ms"),
+    *("delivered", "checksum", "slow_share", "p50_ms", "p95_ms", "changing_p50_ms", "changing_p95_ms"),
 )
 MODES = ("at-least-once", "exactly-once")
 
@@ -77,6 +78,13 @@ MODES = ("at-least-once", "exactly-once")
 )
 @click.option("--seconds", type=FiniteRange(1, 3_600), default=60.0, show_default=True, help="For latency.")
 @click.option("--warm-up", type=FiniteRange(0, 3_600), default=60.0, show_default=True, help="For latency.")
+@click.option(
+    "--changes",
+    type=FiniteRange(0, 1_000),
+    default=0.0,
+    show_default=True,
+    help="Measure latency once more, with so many requests to subscribe and unsubscribe a second.",
+)
 @click.option("--workload", type=click.Choice(list(MATCHING)), default="equalities", show_default=True)
 @click.option("--slow-share", type=FiniteRange(0, 0.2), default=0.0, show_default=True)
 @click.option("--trees/--no-trees", default=True, show_default=True, help="Let a Tree Optimizer run before.")
@@ -93,6 +101,7 @@ def pipeline(
     rate: float,
     seconds: float,
     warm_up: float,
+    changes: float,
     workload: str,
     slow_share: float,
     trees: bool,
@@ -126,7 +135,7 @@ def pipeline(
                 runs = Runs(place, load, count, batch, events + batch, trees)
                 made = [
                     *runs.backlog(modes, rounds),
-                    *([] if not rate else runs.latencies(modes, rate, warm_up, seconds)),
+                    *([] if not rate else runs.latencies(modes, rate, warm_up, seconds, changes)),
                 ]
             rows += _joined(made, {"workload": workload, "filters": size, "subscribers": load.subscribers})
             if as_json:
@@ -194,30 +203,49 @@ class Runs:
         ]
 
     def latencies(
-        self, modes: tuple[str, ...], rate: float, warm_up_s: float, seconds: float
+        self, modes: tuple[str, ...], rate: float, warm_up_s: float, seconds: float, changes: float
     ) -> list[dict[str, Any]]:
-        """A row for each mode."""
-        from branchline.ops.pipeline_latency import measure_latency
-        from branchline.ops.pipeline_site import parts_of
-        from branchline.streaming.router import Delivery
-
+        """A row for each mode, and one more with that many changes a second, if there are to be any."""
         rows = []
         for mode in modes:
-            query = self.site.start(Delivery(mode))
-            try:
-                found = measure_latency(
-                    self.site.cluster, self.site.entry, self.outbox, self.load, rate, warm_up_s, seconds
-                )
-                parts = parts_of(query)
-            finally:
-                query.stop()
-            say(f"  {mode}, {found.rate:.0f} events/s: p50 {found.p50_ms} ms, p95 {found.p95_ms} ms")
-            say("    parts of a batch, ms: " + ", ".join(f"{name} {ms}" for name, ms in parts.items()))
+            found, parts = self._latency(mode, rate, warm_up_s, seconds, 0)
             fields = asdict(found)
             rows.append(
                 {"delivery": mode, "latency_rate": fields.pop("rate"), **fields, "batch_parts_ms": parts}
             )
+            if changes:
+                found, parts = self._latency(mode, rate, warm_up_s, seconds, changes)
+                rows[-1] |= {
+                    "changes_rate": changes,
+                    "changing_p50_ms": found.p50_ms,
+                    "changing_p95_ms": found.p95_ms,
+                    "changing_batch_parts_ms": parts,
+                }
         return rows
+
+    def _latency(
+        self, mode: str, rate: float, warm_up_s: float, seconds: float, changes: float
+    ) -> "tuple[Latency, dict[str, int]]":
+        """How long events are on their way, and what the parts of a batch take."""
+        from branchline.ops.pipeline_changing import changing
+        from branchline.ops.pipeline_latency import measure_latency
+        from branchline.ops.pipeline_site import parts_of
+        from branchline.streaming.router import Delivery
+
+        site = self.site
+        query = site.start(Delivery(mode))
+        try:
+            with changing(site.cluster, site.topics, site.home, changes):
+                found = measure_latency(
+                    site.cluster, site.entry, self.outbox, self.load, rate, warm_up_s, seconds
+                )
+            parts = parts_of(query)
+        finally:
+            query.stop()
+        beside = f", {changes:g} changes/s" if changes else ""
+        say(f"  {mode}, {found.rate:.0f} events/s{beside}: p50 {found.p50_ms} ms, p95 {found.p95_ms} ms")
+        say("    parts of a batch, ms: " + ", ".join(f"{name} {ms}" for name, ms in parts.items()))
+        return found, parts
 
 
 def rate_fields(rates: "list[Rate]") -> dict[str, Any]:

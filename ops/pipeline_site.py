@@ -95,6 +95,11 @@ class Site:
         """Where events enter."""
         return self.topics.entry(self._brokers[0])
 
+    @property
+    def home(self) -> str:
+        """Where subscribers are at home."""
+        return self._brokers[-1]
+
     def outbox(self, subscribers: int) -> Outbox:
         return Outbox(self.cluster, [self.topics.out(f"s{number}") for number in range(subscribers)])
 
@@ -103,7 +108,7 @@ class Site:
         producer = self.cluster.producer(linger_ms=20)
         for number, (subscriber, text) in enumerate(load.subscriptions()):
             request = Request(
-                Operation.SUBSCRIBE, f"s{subscriber}", f"f{number}", home=self._brokers[-1], filter=text
+                Operation.SUBSCRIBE, f"s{subscriber}", f"f{number}", home=self.home, filter=text
             )
             producer.produce(self.topics.control, encode_request(request))
             if number % 10_000 == 9_999:
