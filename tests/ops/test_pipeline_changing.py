@@ -3,7 +3,7 @@
 import pytest
 from waiting import wait_until
 
-from branchline.kafka.admin import ensure_topics
+from branchline.kafka.admin import ensure_topics, list_topics
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.messages import decode_request
 from branchline.kafka.reading import read_to_end
@@ -19,6 +19,7 @@ def test_each_subscription_that_comes_goes_again(rate: float, cluster: Cluster, 
     """In turns, each with a name of its own, as long as it is asked for; none at a rate of 0."""
     topics = Topics(namespace)
     ensure_topics(cluster, topics.of_brokers(("main",)))
+    wait_until(lambda: topics.control in list_topics(cluster), 20, "the topic")
 
     def written() -> list[Request]:
         read = [decode_request(each.value) for each in read_to_end(cluster, topics.control, hint="")]
