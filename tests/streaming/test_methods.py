@@ -27,7 +27,7 @@ from branchline.routing.overlay.topology import founded, link
 
 FULL = os.environ.get("BRANCHLINE_TEST_METHODS") == "full"
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(7_200 if FULL else 300)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(7_200 if FULL else 600)]
 
 NAMES = ("a", "b", "c")
 PREFIX, REMATCH, TABLE = Methods(), Methods("rematch"), Methods("rematch", "table")

@@ -35,7 +35,7 @@ from branchline.routing.overlay.topology import founded, link
 
 FULL = os.environ.get("BRANCHLINE_TEST_STRATEGIES") == "full"
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(7_200 if FULL else 300)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(7_200 if FULL else 600)]
 
 LINE = founded(("a", "b", "c"), [link("a", "b"), link("b", "c", 2)])
 
