@@ -131,9 +131,7 @@ def test_every_method_is_right_on_real_jobs_and_does_its_work(
                 observer.publish(draw.choice(names), a_key(draw), an_event(draw))
             observer.settle()
         verdict = observer.verdict(repeats="none")
-        counts = Counter[str]()
-        for each in site.counts:
-            counts.update({name: count for name, count in each.items() if isinstance(count, int)})
+        counts = site.counted()
         print(f"\n{spelled(methods)}: {verdict.describe()}")
         assert verdict.clean, f"{spelled(methods)}: {verdict.describe()}"
         assert counts["content_matches"] == counts["accepted"] == events
