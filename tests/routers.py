@@ -1,5 +1,6 @@
 """A router on the suite's Kafka and Spark, as scripts of actions use it: start, publish, ask, read, stop."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -73,6 +74,13 @@ class Site:
 
     def start(self) -> None:
         self.query = start_router(self.spark, self.config(), lambda _, counts: self.counts.extend(counts))
+
+    def counted(self) -> Counter[str]:
+        """What all shards counted in all batches."""
+        counts = Counter[str]()
+        for each in self.counts:
+            counts.update({name: count for name, count in each.items() if isinstance(count, int)})
+        return counts
 
     def stop(self) -> None:
         if self.query is not None:

@@ -35,7 +35,7 @@ from branchline.routing.overlay.topology import founded, link
 
 FULL = os.environ.get("BRANCHLINE_TEST_STRATEGIES") == "full"
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(7_200 if FULL else 300)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(7_200 if FULL else 600)]
 
 LINE = founded(("a", "b", "c"), [link("a", "b"), link("b", "c", 2)])
 
@@ -104,9 +104,7 @@ def test_every_strategy_is_right_on_real_jobs_and_does_its_work(
                     observer.publish(draw.choice(brokers), a_key(draw), an_event(draw))
             observer.settle()
         verdict = observer.verdict(repeats="none")
-        counts = Counter[str]()
-        for each in site.counts:
-            counts.update({name: count for name, count in each.items() if isinstance(count, int)})
+        counts = site.counted()
         print(f"\n{methods.forwarding}, {methods.dissemination}: {verdict.describe()}")
         assert verdict.clean, f"{methods.dissemination}: {verdict.describe()}"
         still = [name for name in names(methods) if not OWN[name](counts)]
