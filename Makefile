@@ -76,7 +76,7 @@ soak-overlay: setup ## 8 brokers, 1,000 subscriptions, 20,000 events, jobs kille
 	@BRANCHLINE_TEST_OVERLAY=full $(BIN)/python -m pytest $(OVERLAY_TESTS) -q -s $(PYTEST_ARGS) \
 	  && echo "verdict: clean" || { echo "verdict: not clean, see above"; exit 1; }
 
-soak-methods: setup ## any two methods together on 8 brokers, real Kafka and Spark, started anew with each: an hour and a half
+soak-methods: setup ## any two methods together on 8 brokers, real Kafka and Spark, started anew with each: half an hour
 	@BRANCHLINE_TEST_METHODS=full $(BIN)/python -m pytest tests/streaming/test_methods.py -q -s $(PYTEST_ARGS) \
 	  && echo "verdict: clean" || { echo "verdict: not clean, see above"; exit 1; }
 
