@@ -64,8 +64,11 @@ class Load:
         for number, filter_ in enumerate(self.filters):
             yield number % self.subscribers, sql_text(filter_)
 
-    def owed(self) -> tuple[Deliveries, float]:
-        """What subscribers are owed of all events, and the share of these that compiled loops leave."""
+    def owed(self, every: int = 1) -> tuple[Deliveries, float]:
+        """What subscribers are owed of all events, and the share of these that compiled loops leave.
+
+        Of one subscriber in so many, if less than all are asked for.
+        """
         matcher = AccessMatcher(self.filters)
         summed, slow = Summed(), 0
         for at in range(0, len(self.events), BATCH):
@@ -73,9 +76,10 @@ class Load:
             (first, found), left = matcher.match(columns_of(part))
             slow += left
             event = np.repeat(np.arange(len(part)), np.diff(first))
-            pairs = np.unique(event * self.subscribers + found % self.subscribers)
-            for number, subscriber in zip(
-                *(each.tolist() for each in np.divmod(pairs, self.subscribers)), strict=True
-            ):
-                summed.add(subscriber, part[number])
+            subscriber = found % self.subscribers
+            is_asked = subscriber % every == 0
+            pairs = np.unique(event[is_asked] * self.subscribers + subscriber[is_asked])
+            numbers, owners = (each.tolist() for each in np.divmod(pairs, self.subscribers))
+            for number, owner in zip(numbers, owners, strict=True):
+                summed.add(owner, part[number])
         return summed.made(), slow / len(self.events)

@@ -43,6 +43,13 @@ class Outbox:
         self._topics = topics
         self._numbers = {topic: number for number, topic in enumerate(topics)}
 
+    def one_in(self, every: int) -> "Outbox":
+        """That of one subscriber in so many: the first one, and so on."""
+        return Outbox(self._cluster, self._topics[::every])
+
+    def __len__(self) -> int:
+        return len(self._topics)
+
     def mark(self) -> list[int]:
         """Where the topics end now."""
         return ends(self._cluster, [TopicPartition(topic, 0) for topic in self._topics])

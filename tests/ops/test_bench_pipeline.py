@@ -37,6 +37,19 @@ def test_what_is_owed_is_what_filters_say() -> None:
     assert 0 < slow_share <= 0.1
 
 
+def test_what_some_are_owed_is_their_part() -> None:
+    """Of one subscriber in three, what that one is owed."""
+    load = Load.drawn("equalities", 1_000, 4, 400, 0.0, 1)
+    summed = Summed()
+    for value in load.events:
+        event = Event(json.loads(value))
+        for subscriber in (0, 3):
+            if event.may_match(tuple(load.filters[subscriber :: load.subscribers])):
+                summed.add(subscriber, value)
+    some, _ = load.owed(3)
+    assert some == summed.made() and 0 < some.count < load.owed()[0].count
+
+
 def test_what_differs_from_what_is_owed_is_an_error() -> None:
     """Of another count, and of another checksum."""
     owed = Deliveries(2, "0a")
