@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 PURGED = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}
 """What is said, also later, of the other records of a transaction that was aborted."""
@@ -25,3 +25,14 @@ def fatal_errors_as_they_are() -> Iterator[None]:
         if isinstance(error.__cause__, KafkaException):
             raise error.__cause__ from None
         raise
+
+
+def connect(producer: Producer, topic: str, timeout_s: float) -> None:
+    """Return when the client is connected to a broker by that broker's own name.
+
+    Asked for its transaction coordinator before that, it has nobody to ask, and tries again after half a
+    second. The first answer comes from an address that the client was given, and closes that connection; the
+    second one comes from a broker that the first has named.
+    """
+    for _ in range(2):
+        producer.list_topics(topic, timeout=timeout_s)

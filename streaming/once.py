@@ -34,7 +34,7 @@ from branchline.kafka.dead_letters import Letter
 from branchline.kafka.markers import KEY, Marker, encode_marker, marker_consumer, read_marker
 from branchline.kafka.quarantine import Quarantine
 from branchline.kafka.topics import Topics
-from branchline.kafka.transactions import PURGED, fatal_errors_as_they_are, is_fenced
+from branchline.kafka.transactions import PURGED, connect, fatal_errors_as_they_are, is_fenced
 from branchline.streaming.blocks import Block, Checksum
 from branchline.streaming.failpoints import FailpointReached, reach
 from branchline.streaming.lots import DeliveryLot, Lot, Lots, RecordLot, lot_of
@@ -212,6 +212,7 @@ class OnceWriter:
             }
         )
         try:
+            connect(producer, self._turn.topic, INIT_TIMEOUT_S)
             producer.init_transactions(INIT_TIMEOUT_S)
         except KafkaException as error:
             raise self._failed(error) from None
