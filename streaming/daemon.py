@@ -5,7 +5,7 @@ failure; importing pandas, pyarrow and our own modules would cost each of them m
 are imported once, before the fork, so that a cold worker is ready in milliseconds.
 
 On an executor that lacks a library the daemon runs all the same, so that a job can ask what is missing there
-(`fitness.py`).
+(`fitness.py`). One that has the package in a parcel takes it out first (`unpacked.py`).
 """
 
 import contextlib
@@ -16,6 +16,10 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from pyspark.daemon import manager
+
+from branchline.streaming.unpacked import unpack
+
+unpack(__file__)
 
 with contextlib.suppress(ImportError):
     import pandas  # noqa: F401

@@ -42,13 +42,22 @@ print(json.dumps(dataclasses.asdict(found)))
 """
 
 
+_IMPORTS = """
+import json, branchline.streaming.daemon
+from branchline.kafka import events
+from branchline.routing import filters
+from branchline.routing.compiled.paths import bucket_of
+print(json.dumps([events.__file__, filters.__file__, bucket_of._cache.cache_path]))
+"""
+
+
 def run(python: Path, parcel: Path, folder: Path, code: str, *more: Path) -> Any:
     """What the code prints there, with the path that Spark gives a worker, in the folder of the parcel."""
     path = os.pathsep.join([parcel.name, *map(str, more)])
     done = subprocess.run(
         [python, "-c", code],
         cwd=parcel.parent,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": path, "HOME": str(folder)},
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": path, "HOME": str(folder), "TMPDIR": str(folder)},
         capture_output=True,
         text=True,
     )
@@ -95,6 +104,28 @@ def test_an_executor_that_lacks_everything_can_still_say_so(tmp_path: Path) -> N
         "Kafka cannot be reached from there",
         "the folder of the checkpoint is not the same as here, or cannot be written to",
     }
+
+
+def test_executors_of_a_host_share_what_they_compile(tmp_path: Path) -> None:
+    """Wherever each has its copy of the parcel, code is in one place, and what is compiled beside it."""
+    found = []
+    for name in ("one", "other"):
+        place = tmp_path / name
+        place.mkdir()
+        found.append(run(foreign_python(tmp_path / "environment"), make_parcel(place), tmp_path, _IMPORTS))
+    assert found[0] == found[1]
+    assert all(Path(each).is_relative_to(tmp_path / f"branchline-{os.getuid()}") for each in found[0])
+
+
+@pytest.mark.parametrize("others", [0o777, 0o755])
+def test_nothing_is_imported_from_where_others_may_write(others: int, tmp_path: Path) -> None:
+    """Code is then taken from the parcel."""
+    shared = tmp_path / f"branchline-{os.getuid()}"
+    shared.mkdir()
+    shared.chmod(others)
+    parcel = make_parcel(tmp_path)
+    events, filters, _ = run(foreign_python(tmp_path / "environment"), parcel, tmp_path, _IMPORTS)
+    assert parcel.name in events and parcel.name in filters and not list(shared.iterdir())
 
 
 @pytest.mark.parametrize(
