@@ -77,6 +77,7 @@ class Helper:
             if time.monotonic() - renewed_s > self.for_ms / 1000 / RENEWED_AT:
                 renewed_s, asked = time.monotonic(), uuid.uuid4().hex
                 self._write(producer, encode_assist(Assist(self.subscriber, self.home, self.for_ms, asked)))
+                producer.flush(WRITE_TIMEOUT_S)
             task = None if record is None else decode_task(record, self.subscriber, self.home)
             if task is not None:
                 yield self._do(task, producer)

@@ -210,6 +210,8 @@ def _told_entries(topology: Topology, wanted: Mapping[str, Counter[Entry]], meth
         for other in tree[teller]:
             for filter_ in told(other, teller) if other != to else ():
                 summary.add(filter_)
+        if dissemination.table is not None:
+            dissemination.table.place_all()
         return summary.told()
 
     links = [(teller, to) for teller, others in tree.items() for to in others]

@@ -87,6 +87,11 @@ class SharedTable:
         self.place(filter_, above, below)
         self.count_tests()
 
+    def place_all(self) -> None:
+        """Find out where all filters go that wait."""
+        for filter_ in list(self.waiting):
+            self.place_by_tests(filter_)
+
     def count_tests(self) -> None:
         """Count the tests that were made so far."""
         self.counts["covering_tests"] += self.poset.comparisons.tests

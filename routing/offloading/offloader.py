@@ -208,7 +208,9 @@ class Offloader:
 
     def _is_over(self, current: _Current, now_ms: int) -> bool:
         late = now_ms >= current.began.at_ms + TIMEOUT_MS
-        return late or current.round.complete or len(self.table.waiting) > WAITING_MOST
+        # Who has said that it stops is not waited for.
+        answered = current.round.silent().isdisjoint(self.volunteers)
+        return late or answered or len(self.table.waiting) > WAITING_MOST
 
     def _have_compared(self, now_ms: int, clients: tuple[str, ...]) -> Iterator[Step]:
         number = max(now_ms, self._number + 1)

@@ -12,25 +12,29 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from threading import Thread
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from every_method import EVERY_STRATEGY
 from observing import Observer
 from overlays import a_filter, a_key, an_event, identities
 from pyspark.sql import SparkSession
 from routers import Site, running
+from volunteers import volunteering
 
+from branchline.kafka import helping
 from branchline.kafka.client import Publisher
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import CheckpointDiffers
-from branchline.ops import advertising, refresh
+from branchline.ops import advertising, assist, refresh
 from branchline.ops.cli import main
 from branchline.ops.overlay import small_overlay
 from branchline.routing.codes import Code
 from branchline.routing.control import Status
 from branchline.routing.dissemination.strategies import ADVERTISED, COUNTED, NAMES, parts_of
 from branchline.routing.methods.naming import Methods, misfit
+from branchline.routing.offloading.messages import Answer, Between, Task
 from branchline.routing.overlay.topology import founded, link
 
 FULL = os.environ.get("BRANCHLINE_TEST_STRATEGIES") == "full"
@@ -45,7 +49,7 @@ OWN: Mapping[str, Callable[[Counter[str]], bool]] = {
     "covering": lambda counts: counts["told_covered"] > 0,
     "cbcb": lambda counts: counts["told_inflated"] > 0,
     "poset": lambda counts: counts["table_placed"] > 0,
-    "rto": lambda counts: counts["table_placed"] > 0,
+    "rto": lambda counts: counts["slices_offloaded"] > 0 and counts["answers_taken"] > 0,
     "merging": lambda counts: counts["told_merged"] > 0,
     "imperfect": lambda counts: counts["told_merged_imperfectly"] > 0,
     "pre-prune": lambda counts: counts["told_pruned"] > 0,
@@ -90,7 +94,9 @@ def test_every_strategy_is_right_on_real_jobs_and_does_its_work(
     wanted = identities(brokers, subscriptions // 6, subscriptions)
     for number, methods in enumerate(several):
         site.methods, site.counts = replace(methods, batches_from=None if number % 2 else 0), []
-        with running(site):
+        helpers = brokers if "rto" in names(methods) else ()
+        with running(site), volunteering(cluster, namespace, helpers) as done:
+            site.settle()
             some = list(wanted) if number == 0 else draw.sample(list(wanted), subscriptions // 3)
             requests = [observer.subscribe(each, wanted[each], a_filter(draw, wanted[each])) for each in some]
             observer.await_in_force(requests)
@@ -107,6 +113,7 @@ def test_every_strategy_is_right_on_real_jobs_and_does_its_work(
         counts = site.counted()
         print(f"\n{methods.forwarding}, {methods.dissemination}: {verdict.describe()}")
         assert verdict.clean, f"{methods.dissemination}: {verdict.describe()}"
+        assert bool(done) == bool(helpers)
         still = [name for name in names(methods) if not OWN[name](counts)]
         assert still == [], f"{methods.dissemination}: {counts}"
 
@@ -165,7 +172,8 @@ def test_tables_that_only_grow_shrink_when_an_operator_asks(
     spark: SparkSession, cluster: Cluster, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What nobody wants any more goes on crossing links until a refresh."""
-    monkeypatch.setattr(refresh, "find_cluster", lambda *_: cluster)
+    for command in (refresh, assist):
+        monkeypatch.setattr(command, "find_cluster", lambda *_: cluster)
     site = Site(spark, cluster, namespace, tmp_path / "checkpoint", 1, 1_000, ("a", "b", "c"), LINE)
     site.methods = Methods("rematch", "table", "cbcb")
     with running(site):
@@ -184,3 +192,45 @@ def test_tables_that_only_grow_shrink_when_an_operator_asks(
         site.flush()
         site.settle()
         assert sum(counts["forwarded"] for counts in site.counts) == sent
+        line = ["assist", "ann", "--home", "c", "--namespace", namespace, "--json"]
+        result = CliRunner().invoke(main, line)
+        assert result.exit_code == 5, "nobody works for brokers by this dissemination"
+        assert "covering+rto" in result.output
+
+
+def test_a_subscriber_works_by_command_and_lies_change_nothing(
+    spark: SparkSession, cluster: Cluster, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it claims is refuted; who subscribes gets what matches, and the command says what it has done."""
+    monkeypatch.setattr(assist, "find_cluster", lambda *_: cluster)
+    monkeypatch.setattr(helping, "answer", everything_is_related)
+    site = Site(spark, cluster, namespace, tmp_path / "checkpoint", 2, 1_000, ("a", "b", "c"), LINE)
+    site.methods = Methods("rematch", "table", "covering+rto(1)")
+    line = ["assist", "liar", "--home", "c", "--for-ms", "3000", "--namespace", namespace, "--json"]
+    results: list[Result] = []
+    with running(site):
+        site.subscribe("ann", "x = 1", home="c")
+        worker = Thread(target=lambda: results.append(CliRunner().invoke(main, [*line, "--seconds", "15"])))
+        worker.start()
+        bob = 0
+        while not sum(counts.get("answers_taken", 0) for counts in site.counts):
+            bob += 1
+            site.subscribe("bob", f"x = {1 + bob}", id=f"b{bob}", home="c")
+        site.publish(b'{"x": 2}', at="a")
+        site.publish(b'{"x": 1}', at="a")
+        assert site.delivered("bob") == [b'{"x": 2}']
+        assert site.delivered("ann") == [b'{"x": 1}']
+        worker.join()
+    assert sum(counts.get("claims_refuted", 0) for counts in site.counts) > 0
+    (result,) = results
+    assert result.exit_code == 0, result.output
+    *tasks, last = map(json.loads, result.stdout.splitlines())
+    assert last == {"subscriber": "liar", "home": "c", "tasks": len(tasks)} and tasks
+
+
+def everything_is_related(task: Task, client: str, _: object) -> Answer:
+    """All filters of the slice cover each new one."""
+    every = tuple(each.number for each in task.table)
+    nothing = tuple(() for _ in task.batch)
+    order = tuple(Between((), ()) for _ in task.batch)
+    return Answer(task.round, task.slice, client, tuple(every for _ in task.batch), nothing, order)

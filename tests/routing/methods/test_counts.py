@@ -20,6 +20,7 @@ RARE = {"access_unindexed", "kd_waiting"}
 BY_LINKS = {
     *("told_inflated", "told_deflated", "requests_answered"),
     *("events_unadvertised", "told_unadvertised"),
+    *(name for name, (method, _) in COUNTS.items() if method == "rto"),
 }
 """Counted where neighbours are told and ask, or events enter, and not by a summary."""
 

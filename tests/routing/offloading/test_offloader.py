@@ -204,6 +204,21 @@ def test_a_time_out_leads_to_the_brokers_own_computation() -> None:
     assert broker.offloader.active(0) == []
 
 
+def test_who_stops_is_not_waited_for() -> None:
+    """Its slices are compared here, and nobody waits until the time is over."""
+    broker = Broker(batch=1)
+    broker.want(RANGES[:4])
+    broker.finish(0)
+    broker.volunteer("h2", "h8")
+    broker.want(RANGES[4:6])
+    given = broker.finish(100)
+    broker.answer([each for each in given if each.dispatch.client == "h2"], honest)
+    assert broker.finish(101) == [] and broker.offloader.table.waiting
+    broker.offloader.obey(Volunteered("h8", 0))
+    broker.finish(102)
+    assert broker.view.told() == broker.alone.told()
+
+
 def test_who_volunteers_for_a_time_is_asked_within_it() -> None:
     """And not after it, nor when it has said that it stops."""
     broker = Broker(batch=1)
