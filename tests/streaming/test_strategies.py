@@ -8,9 +8,8 @@ import json
 import os
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 from threading import Thread
 
@@ -57,12 +56,16 @@ OWN: Mapping[str, Callable[[Counter[str]], bool]] = {
 """What shows that a strategy is at work."""
 
 
-def rows() -> list[Methods]:
-    """Strategies and forwardings: all pairs, or every name once."""
+def jobs() -> list[list[Methods]]:
+    """What each job goes through: with each forwarding every strategy, or every name once."""
     forwardings = ["prefix", "rematch", "partial-reuse"]
-    made = list(product(forwardings, EVERY_STRATEGY)) if FULL else _once(forwardings)
-    methods = [Methods(one, "tree" if one == "prefix" else "table", other) for one, other in made]
-    return [each for each in methods if misfit(each) is None]
+    made = [[(one, other) for other in EVERY_STRATEGY] for one in forwardings]
+    several = made if FULL else [_once(forwardings)]
+    methods = [
+        [Methods(one, "tree" if one == "prefix" else "table", other) for one, other in rows]
+        for rows in several
+    ]
+    return [[each for each in rows if misfit(each) is None] for rows in methods]
 
 
 def _once(forwardings: list[str]) -> list[tuple[str, str]]:
@@ -72,22 +75,22 @@ def _once(forwardings: list[str]) -> list[tuple[str, str]]:
 def test_every_strategy_has_a_count_that_shows_it() -> None:
     """Whoever adds one says here how it is seen; of advertisements, `tests/ops/simulation` does."""
     assert OWN.keys() == set(NAMES) - {ADVERTISED, COUNTED}
-    assert {name for each in rows() for name in names(each)} == OWN.keys()
+    assert {name for rows in jobs() for each in rows for name in names(each)} == OWN.keys()
 
 
 def names(methods: Methods) -> list[str]:
     return [part.partition("(")[0] for part in parts_of(methods.dissemination)]
 
 
+@pytest.mark.parametrize("several", jobs(), ids=lambda several: several[0].forwarding)
 def test_every_strategy_is_right_on_real_jobs_and_does_its_work(
-    spark: SparkSession, cluster: Cluster, namespace: str, tmp_path: Path
+    several: Sequence[Methods], spark: SparkSession, cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     """One job, started anew with each, while subscriptions change and at last a link: always clean."""
     draw = random.Random(9)
     topology = small_overlay(8, "main") if FULL else LINE
     brokers = tuple(member.name for member in topology.members)
     events, subscriptions = (300, 400) if FULL else (24, 60)
-    several = rows()
     site = Site(spark, cluster, namespace, tmp_path / "checkpoint", 2, 1_000, brokers, topology)
     site.methods = several[0]
     observer = Observer(site)
