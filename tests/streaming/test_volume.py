@@ -129,11 +129,13 @@ def test_the_job_never_restarted_and_counted_right(
 def kill_workers(spark: SparkSession) -> int:
     """End every Python worker, and with it all that it kept in memory; what they are forked from stays."""
     jvm = psutil.Process(spark.sparkContext._gateway.proc.pid)  # type: ignore[union-attr]
-    workers = [worker for daemon in jvm.children() for worker in daemon.children()]
-    for worker in workers:
+    killed = 0
+    for each in jvm.children(recursive=True):
         with suppress(psutil.NoSuchProcess):
-            worker.kill()
-    return len(workers)
+            if each.ppid() != jvm.pid:
+                each.kill()
+                killed += 1
+    return killed
 
 
 @pytest.mark.parametrize(("shards", "disturbed"), [(1, False), (2, True), (4, False)])
