@@ -205,7 +205,7 @@ class Runs:
     def latencies(
         self, modes: tuple[str, ...], rate: float, warm_up_s: float, seconds: float, changes: float
     ) -> list[dict[str, Any]]:
-        """A row for each mode, and one more with that many changes a second, if there are to be any."""
+        """A row for each mode, with what it is at that many changes a second, if there are to be any."""
         rows = []
         for mode in modes:
             found, parts = self._latency(mode, rate, warm_up_s, seconds, 0)
