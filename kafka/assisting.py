@@ -101,7 +101,7 @@ def claims_from_fields(
 ) -> tuple[tuple[Indices, ...], tuple[Indices, ...], tuple[Between, ...]]:
     """What an answer claims; raises `UNFIT` on anything else."""
     above, below = (tuple(_indices(each) for each in items(fields[part])) for part in ("above", "below"))
-    return above, below, tuple(_between(each) for each in items(fields["order"]))
+    return above, below, tuple(between_from(each) for each in items(fields["order"]))
 
 
 def encode_work(work: Work, now_ms: int) -> bytes | None:
@@ -148,6 +148,7 @@ def _indices(value: Any) -> Indices:
     return tuple(counted(each) for each in items(value))
 
 
-def _between(value: Any) -> Between:
+def between_from(value: Any) -> Between:
+    """What is right above and right below; raises `UNFIT` on anything else."""
     above, below = items(value)
     return Between(_indices(above), _indices(below))

@@ -28,6 +28,7 @@ from branchline.kafka.admin import list_topics
 from branchline.kafka.asking import Answer, ask
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import ConfigError, PublishFailed, TopicMissing
+from branchline.kafka.fixed_sets import FixedSets
 from branchline.kafka.helping import FOR_MS, Done, Helper
 from branchline.kafka.messages import DEFAULT_ID
 from branchline.kafka.reading import follow, open_topic
@@ -187,6 +188,7 @@ class Subscriber:
         self._topics = Topics(namespace)
         self._home = home
         self._own = own_control
+        self._fixed_sets = FixedSets(self._cluster, self._topics, own_control)
         self.name = check_name("subscriber", name)
 
     def subscribe(
@@ -198,11 +200,13 @@ class Subscriber:
         lease_ms: int | None = None,
         wait: Status | None = Status.IN_FORCE,
         timeout_s: float = 30.0,
+        claim: bool = False,
     ) -> Answer | None:
         """Subscribe, or replace the subscription of that id; raises RequestRefused with the reason.
 
         Returns once the subscription is as far as `wait` says; everything published after it is
-        in force is owed, until it is ended or its lease is over.
+        in force is owed, until it is ended or its lease is over. With `claim` it says where its filter goes
+        among those that the home has given out (the dissemination covering+ff), and spares it work.
         """
         request = Request(
             Operation.SUBSCRIBE,
@@ -213,6 +217,8 @@ class Subscriber:
             filter,
             lease_ms=lease_ms,
         )
+        if claim:
+            request = self._fixed_sets.claiming(request, timeout_s)
         return self._ask(request, wait, timeout_s)
 
     def renew(

@@ -15,6 +15,7 @@ import numpy as np
 from branchline.kafka import headers as bl
 from branchline.kafka.arrivals import Arrivals, received
 from branchline.kafka.assisting import encode_work
+from branchline.kafka.claiming import encode_given
 from branchline.kafka.dead_letters import OWES_NOTHING, encode_dead_letter, owed_to, owed_to_scope
 from branchline.kafka.explaining import encode_explained
 from branchline.kafka.header_cells import pack_headers, unpack_headers
@@ -27,7 +28,8 @@ from branchline.kafka.topics import OWN_ACKS, Topics
 from branchline.routing.codes import Rejection
 from branchline.routing.control import Ack, Request, Status
 from branchline.routing.methods.counts import COUNTS as METHOD_COUNTS
-from branchline.routing.offloading.assisting import Answering, Assist
+from branchline.routing.offloading.assisting import Helping
+from branchline.routing.offloading.offloader import Work
 from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.letters import Propose, Refresh
 from branchline.routing.overlay.topology import Topology
@@ -109,7 +111,7 @@ def headers_of_copy(origin: str, prefix: bytes) -> Headers:
     return ((bl.ORIGIN, origin.encode()), (bl.PREFIX, prefix))
 
 
-_ASKED = (Request, Propose, Refresh, Assist, Answering)
+_ASKED = (Request, Propose, Refresh, Helping)
 
 
 class _Arrivals:
@@ -218,8 +220,10 @@ def _answers(
     topics: Topics, broker: str, now_ms: int, intake: Intake, outputs: Outputs
 ) -> Iterator[Dispatch]:
     for work in outputs.work:
-        client = work.dispatch.client
-        value = encode_work(work, now_ms)
+        if isinstance(work, Work):
+            client, value = work.dispatch.client, encode_work(work, now_ms)
+        else:
+            client, value = work.subscriber, encode_given(work, now_ms)
         if value is not None:
             topic = topics.own_acks(client) if work.own else topics.acks
             yield Dispatch(Step.ACK, topic, client.encode(), value)

@@ -6,7 +6,7 @@ Reading is strict: an unknown field, a missing one or one of the wrong type is a
 so that a misspelt field is never ignored in silence.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -17,6 +17,7 @@ from branchline.kafka.assisting import (
     answering_from_fields,
     assist_from_fields,
 )
+from branchline.kafka.claiming import FIXED_SET, ask_set_from_fields, claimed_fields, claimed_from_fields
 from branchline.kafka.explaining import EXPLAIN, EXPLAIN_MAX_BYTES, Asked, asked_from_fields
 from branchline.kafka.fields import (
     FORMAT_VERSION,
@@ -52,7 +53,7 @@ from branchline.routing.control import (
     Subscribed,
 )
 from branchline.routing.limits import CONTROL_MAX_BYTES
-from branchline.routing.offloading.assisting import Answering, Assist
+from branchline.routing.offloading.assisting import Helping
 from branchline.routing.overlay.letters import Propose, Refresh
 
 DEFAULT_ID = "default"
@@ -75,7 +76,7 @@ TOPOLOGY, TICK, REFRESH = "topology", "tick", "refresh"
 
 OPERATIONS = (
     *(operation.value for operation in Operation),
-    *(ASSIST, ANSWER, TOPOLOGY, TICK, REFRESH, EXPLAIN),
+    *(ASSIST, ANSWER, FIXED_SET, TOPOLOGY, TICK, REFRESH, EXPLAIN),
 )
 
 _MAX_BYTES = {
@@ -85,13 +86,14 @@ _MAX_BYTES = {
     EXPLAIN: EXPLAIN_MAX_BYTES,
     ASSIST: CONTROL_MAX_BYTES,
     ANSWER: ANSWER_MAX_BYTES,
+    FIXED_SET: CONTROL_MAX_BYTES,
 }
 """Of the control messages that are no subscriber's request; some may be larger."""
 
 _ASKING = {"version", "op", "subscriber", "id", "home", "request"}
 _ADVERTISING = {*_ASKING - {"subscriber"}, "publisher"}
 REQUEST_FIELDS = {
-    Operation.SUBSCRIBE: {*_ASKING, "spelling", "filter", "lease_ms"},
+    Operation.SUBSCRIBE: {*_ASKING, "spelling", "filter", "lease_ms", "claims"},
     Operation.UNSUBSCRIBE: {*_ASKING, "all"},
     Operation.RENEW: {*_ASKING, "lease_ms"},
     Operation.SUSPEND: {*_ASKING - {"id"}, "all"},
@@ -133,7 +135,7 @@ class BadRequest:
     """It is about an advertisement, and the subscriber a publisher."""
 
 
-Message: TypeAlias = Request | Propose | Refresh | Asked | Assist | Answering | Tick | BadRequest
+Message: TypeAlias = Request | Propose | Refresh | Asked | Helping | Tick | BadRequest
 """What a control message may be."""
 
 
@@ -152,6 +154,7 @@ def encode_request(request: Request) -> bytes:
             "filter": request.filter if filtered else None,
             "request": request.request,
             "lease_ms": request.lease_ms,
+            "claims": request.claimed and claimed_fields(request.claimed),
         }
     )
 
@@ -212,7 +215,7 @@ def decode_control(value: bytes | None) -> Message:
         return _question(fields)
     if operation == REFRESH:
         return _refresh(fields)
-    if operation in (ASSIST, ANSWER):
+    if operation in _READERS:
         return _helping(fields)
     if fields.keys() != TICK_FIELDS:
         return _bad(_unknown_field(fields, TICK, TICK_FIELDS), fields)
@@ -229,6 +232,10 @@ def _request(fields: dict[str, Any]) -> Request | BadRequest:
     rejection = check_version(fields) or _check_request(fields)
     if rejection is not None:
         return _bad(rejection, fields)
+    try:
+        claimed = claimed_from_fields(fields["claims"]) if "claims" in fields else None
+    except UNFIT as error:
+        return _bad(unfit("claims", error), fields)
     return Request(
         Operation(fields["op"]),
         fields[_asker(Operation(fields["op"]))],
@@ -239,6 +246,7 @@ def _request(fields: dict[str, Any]) -> Request | BadRequest:
         fields.get("request"),
         fields.get("lease_ms"),
         "all" in fields,
+        claimed=claimed,
     )
 
 
@@ -265,12 +273,19 @@ def _refresh(fields: dict[str, Any]) -> Refresh | BadRequest:
     return Refresh(broker, timeout_ms, request, give_up) if rejection is None else _bad(rejection, fields)
 
 
-def _helping(fields: dict[str, Any]) -> Assist | Answering | BadRequest:
-    reads = assist_from_fields if fields["op"] == ASSIST else answering_from_fields
+_READERS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Helping]]] = {
+    ASSIST: ("an offer to work", assist_from_fields),
+    ANSWER: ("an answer to a task", answering_from_fields),
+    FIXED_SET: ("a request for a fixed set", ask_set_from_fields),
+}
+"""Operations of subscribers that spare their home work: what each is, and how it is read."""
+
+
+def _helping(fields: dict[str, Any]) -> Helping | BadRequest:
+    what, reads = _READERS[fields["op"]]
     try:
-        message: Assist | Answering = reads(fields)
+        message = reads(fields)
     except UNFIT as error:
-        what = "an offer to work" if fields["op"] == ASSIST else "an answer to a task"
         return _bad(unfit(what, error), fields)
     rejection = _check_request_id(fields)
     return message if rejection is None else _bad(rejection, fields)
@@ -419,7 +434,7 @@ def _check_request(fields: dict[str, Any]) -> Rejection | None:
                 return Rejection(Code.CONTROL_INVALID, '"all" must be true, or left out')
             if "id" in fields:
                 return Rejection(Code.CONTROL_INVALID, '"all" and "id" exclude each other')
-        elif part != "version" and not isinstance(value, str):
+        elif part not in ("version", "claims") and not isinstance(value, str):
             return Rejection(Code.CONTROL_INVALID, f'"{part}" must be a string')
     for part in ("subscriber", "publisher", "id", "home"):
         if part in fields and not is_name(fields[part]):

@@ -5,7 +5,7 @@ topic, and not by what the message says of itself. So a message there speaks for
 
     subscribe, unsubscribe, renew   for itself
     advertise, unadvertise          for itself, as a publisher
-    assist, answer                  for itself: what it has found out for its home
+    assist, answer, fixed-set       for itself: what it has found out for its home, or wants to
     explain                         for itself, and with `"follow": false`: why its own subscriptions do not
                                     match. To follow the event would tell of others, and of the overlay
     topology, tick, refresh         never: these are the operators' and the router's
@@ -16,15 +16,16 @@ Anything else is refused as `not-yours`, whatever it asks for. The answers go to
 from dataclasses import replace
 
 from branchline.kafka.assisting import ANSWER, ASSIST
+from branchline.kafka.claiming import FIXED_SET
 from branchline.kafka.explaining import EXPLAIN, Asked
 from branchline.kafka.messages import REFRESH, TICK, TOPOLOGY, BadRequest, Message, Tick
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.control import ADVERTISING, Request
-from branchline.routing.offloading.assisting import Answering, Assist
+from branchline.routing.offloading.assisting import Answering, AskSet, Assist, Helping
 from branchline.routing.overlay.letters import Propose, Refresh
 
 
-def spoken_by(subscriber: str, message: Message) -> Request | Asked | Assist | Answering | BadRequest:
+def spoken_by(subscriber: str, message: Message) -> Request | Asked | Helping | BadRequest:
     """What the message asks for if the subscriber has written it, or why it may not."""
     match message:
         case BadRequest():
@@ -38,10 +39,11 @@ def spoken_by(subscriber: str, message: Message) -> Request | Asked | Assist | A
             if message.subscriber == subscriber and not message.follow:
                 return message
             return _refused(subscriber, EXPLAIN, message.subscriber, None, message.request)
-        case Assist():
+        case Assist() | AskSet():
             if message.subscriber == subscriber:
                 return replace(message, own=True)
-            return _refused(subscriber, ASSIST, message.subscriber, None, message.request)
+            operation = ASSIST if isinstance(message, Assist) else FIXED_SET
+            return _refused(subscriber, operation, message.subscriber, None, message.request)
         case Answering():
             if message.answer.client == subscriber:
                 return replace(message, own=True)

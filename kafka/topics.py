@@ -64,7 +64,8 @@ BROKER = TopicKind("broker.<broker>", "events from neighbours, and retried ones"
 LINK = TopicKind("link.<broker>", "letters: what brokers tell each other", 1, 7 * DAY_MS)
 CONTROL = TopicKind(
     "control",
-    "requests: subscribe, unsubscribe, renew, advertise, assist, answer, topology, refresh, explain",
+    "requests: subscribe, unsubscribe, renew, advertise, assist, answer, fixed-set, topology, refresh, "
+    "explain",
     1,
     30 * DAY_MS,
 )

@@ -6,6 +6,7 @@ import click
 
 from branchline.kafka.asking import ask
 from branchline.kafka.errors import ConfigError
+from branchline.kafka.fixed_sets import FixedSets
 from branchline.kafka.messages import DEFAULT_ID
 from branchline.ops.durations import duration_ms
 from branchline.ops.numbers import FiniteRange
@@ -62,6 +63,11 @@ home_option = click.option("--home", help="The home broker; needed only if the c
 )
 @lease_option
 @home_option
+@click.option(
+    "--claim",
+    is_flag=True,
+    help="Say where the filter goes in the home's fixed set; needs --home, and covering+ff there.",
+)
 @wait_option
 @timeout_option
 @own_control_option
@@ -79,6 +85,7 @@ def subscribe(
     path: Path | None,
     lease_ms: int | None,
     home: str | None,
+    claim: bool,
     wait: str,
     timeout_s: float,
     own: bool,
@@ -93,6 +100,7 @@ def subscribe(
       branchline subscribe alice "origin = 'DUB'" --id this-hour --lease 1h
       branchline subscribe alice '{"type": ["flight"]}' --spelling eventbridge
       branchline subscribe --file subscriptions.jsonl
+      branchline subscribe alice "price < 10" --home dublin --claim
     """
     if path is not None:
         if name is not None:
@@ -117,6 +125,10 @@ def subscribe(
     cluster = find_cluster(bootstrap, client_properties)
     if not as_json:
         tell_guesses(guessed, of_file=path is not None)
+
+    if claim:
+        fixed_sets = FixedSets(cluster, topics, own)
+        requests = [fixed_sets.claiming(each, timeout_s) for each in requests]
 
     def progress(answered: int) -> None:
         if answered % 1000 == 0:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from branchline.routing.codes import Rejection
+from branchline.routing.offloading.messages import Claimed
 
 
 class Operation(StrEnum):
@@ -66,6 +67,8 @@ class Request:
     """Of an unsubscription or a suspension: all that the subscriber has are meant, and `id` is empty."""
     own: bool = False
     """It came by the subscriber's own control topic, and is answered on its own acks. No body says so."""
+    claimed: Claimed | None = None
+    """Of a subscription: where its filters go in the home's fixed set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +148,8 @@ class Status(StrEnum):
     """Neighbours have taken back what is wanted behind them no longer, or are waited for no longer."""
     TASK = "task"
     """A volunteer is asked to compare filters for its home."""
+    FIXED_SET = "fixed-set"
+    """A subscriber is told the filters among which it may say where its own go."""
     EXPLAINED = "explained"
     """What becomes of an event was asked, and is told."""
 

@@ -30,7 +30,8 @@ from branchline.routing.dissemination.strategies import make_dissemination
 from branchline.routing.forwarded import CopyGathering, ForwardedCopies, no_copies
 from branchline.routing.limits import SUBSCRIPTIONS_PER_SUBSCRIBER
 from branchline.routing.methods.naming import Methods, make_forwarding
-from branchline.routing.offloading.assisting import Answering, Assist
+from branchline.routing.offloading.assigner import Given
+from branchline.routing.offloading.assisting import Answering, AskSet, Assist, Helping
 from branchline.routing.offloading.offloader import Work
 from branchline.routing.overlay.admission import NOT_ADVERTISED
 from branchline.routing.overlay.along_tree import answered, unasked
@@ -55,7 +56,7 @@ if TYPE_CHECKING:  # compiled loops are imported when the first batch needs them
     from branchline.routing.overlay.scan import Scan
     from branchline.routing.overlay.sent import Sent
 
-Control: TypeAlias = Request | Propose | Refresh | Letter | Explain | Assist | Answering
+Control: TypeAlias = Request | Propose | Refresh | Letter | Explain | Helping
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +183,7 @@ class Outputs:
     refused: list[Refused] = field(default_factory=list)
     acks: list[Ack] = field(default_factory=list)
     """Leading shard only."""
-    work: list[Work] = field(default_factory=list)
+    work: list[Work | Given] = field(default_factory=list)
     """Tasks for subscribers that have volunteered. Leading shard only."""
     unusable: list[tuple[int, Rejection]] = field(default_factory=list)
     """Control that cannot be read or is for nobody here, by index. Leading shard only."""
@@ -329,7 +330,7 @@ class Shard:
                     self._propose(now_ms, index, message, outputs)
                 case Refresh():
                     self._refresh(now_ms, index, message, outputs)
-                case Assist() | Answering():
+                case Assist() | AskSet() | Answering():
                     self._assist(now_ms, index, message, outputs)
                 case Letter():
                     wrong = self._read(now_ms, message)
@@ -385,17 +386,20 @@ class Shard:
             named = (None, None, asked.broker, None, asked.request)
             outputs.acks.append(Ack(index, Status.REFUSED, *named, broker))
 
-    def _assist(self, now_ms: int, index: int, message: Assist | Answering, outputs: Outputs) -> None:
+    def _assist(self, now_ms: int, index: int, message: Helping, outputs: Outputs) -> None:
         broker = self._speaker.explains(message.home)
         if isinstance(broker, Broker):
-            if isinstance(message, Assist):
-                broker.assist(now_ms, index, message)
-            else:
-                broker.work(index, message)
-        elif broker is not None and isinstance(message, Assist):
-            outputs.acks.append(answered(message.home, index, message, broker))
+            match message:
+                case Assist():
+                    broker.assist(now_ms, index, message)
+                case AskSet():
+                    broker.give(index, message)
+                case Answering():
+                    broker.work(index, message)
         elif broker is not None and isinstance(message, Answering):
             outputs.acks.append(unasked(message.home, index, message, broker))
+        elif broker is not None and not isinstance(message, Answering):
+            outputs.acks.append(answered(message.home, index, message, broker))
 
     def _read(self, now_ms: int, letter: Letter) -> Rejection | None:
         broker = self.brokers.get(letter.to)

@@ -30,6 +30,7 @@ from branchline.routing.dissemination.link_facts import (
 from branchline.routing.dissemination.pulling import Concluded, Pull, Pulled, Replied, Reply
 from branchline.routing.dissemination.telling import Ask, Marks, Settled, Told
 from branchline.routing.offloading.facts import (
+    Assigned,
     Began,
     Placed,
     Queue,
@@ -139,6 +140,7 @@ def fact_fields(fact: Fact) -> dict[str, Any]:
             | RoundOver()
             | Table()
             | Queue()
+            | Assigned()
             | Spared()
             | Deferred()
         ):

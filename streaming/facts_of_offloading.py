@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from branchline.kafka.assisting import answer_fields, claims_from_fields
+from branchline.kafka.claiming import assignment_fields, assignment_from_fields
 from branchline.kafka.exchanges import filters_from_text, filters_text
 from branchline.routing.dissemination.link_facts import Deferred, Spared
 from branchline.routing.offloading.facts import (
+    Assigned,
     Began,
     Placed,
     Queue,
@@ -20,12 +22,12 @@ from branchline.routing.offloading.facts import (
 from branchline.routing.offloading.messages import Answer
 
 Offloaded: TypeAlias = (
-    Volunteered | Waits | Began | Worked | Placed | RoundOver | Table | Queue | Spared | Deferred
+    Volunteered | Waits | Began | Worked | Placed | RoundOver | Table | Queue | Assigned | Spared | Deferred
 )
 
 STATES = (
     *("volunteered", "waits", "began", "worked", "placed", "roundover"),
-    *("table", "queue", "spared", "deferred"),
+    *("table", "queue", "assigned", "spared", "deferred"),
 )
 
 
@@ -62,6 +64,9 @@ def offloaded_fields(fact: Offloaded) -> dict[str, Any]:
                 "number": fact.number,
                 "frozen": fact.frozen,
             }
+        case Assigned():
+            chosen = {"numbers": list(fact.numbers), "table": fact.table}
+            return chosen | assignment_fields(fact.assignment)
         case Spared():
             return {"to": fact.to, "filters": filters_text(fact.filters), "ordinal": fact.ordinal}
         case Deferred():
@@ -92,6 +97,8 @@ def offloaded_from_fields(fields: Mapping[str, Any]) -> Offloaded:
         case "queue":
             waiting = tuple(zip(fields["ordinals"], filters_from_text(fields["filters"]), strict=True))
             return Queue(waiting, *(fields[each] for each in ("given", "turn", "number", "frozen")))
+        case "assigned":
+            return Assigned(tuple(fields["numbers"]), assignment_from_fields(fields), fields["table"])
         case "spared":
             return Spared(fields["to"], filters_from_text(fields["filters"]), fields["ordinal"])
         case _:

@@ -36,6 +36,7 @@ EVERY_STRATEGY: tuple[str, ...] = (
     "identity+merging+imperfect(20)",
     "covering+poset",
     "covering+rto(2)",
+    "covering+ff(8)",
 )
 """Strategies along a tree, among which every name is."""
 

@@ -8,6 +8,8 @@ from branchline.routing.dissemination.link_facts import Spared
 from branchline.routing.dissemination.links import Links
 from branchline.routing.dissemination.marking import MarkedPending
 from branchline.routing.dissemination.neighbour import Neighbour
+from branchline.routing.offloading.fixed import FixedSet, Known
+from branchline.routing.offloading.messages import Claim
 from branchline.routing.offloading.placing import Claims, Verifying
 from branchline.routing.overlay.pending import Awaited
 
@@ -61,10 +63,29 @@ def begin_before_it_is_placed(patch: Patch) -> None:
     patch.setattr(Links, "_may_tell", may_tell)
 
 
+def believe_claims_of_a_set(patch: Patch) -> None:
+    """What a subscription claims of the fixed set is taken for true."""
+    known = FixedSet.known
+
+    def believe(self: FixedSet, claim: Claim) -> Known:
+        table = self._table
+        above, _ = self._claimed(claim.above, self._above)
+        below, _ = self._claimed(claim.below, self._below)
+        return known(self, claim)._replace(
+            above=table.all_above(above),
+            below=table.all_below(below - above),
+            not_above=set(),
+            not_below=set(),
+        )
+
+    patch.setattr(FixedSet, "known", believe)
+
+
 BUGS: list[Plant] = [
     believe_claims,
     answer_before_it_is_placed,
     mark_before_it_is_placed,
     take_back_at_once,
     begin_before_it_is_placed,
+    believe_claims_of_a_set,
 ]

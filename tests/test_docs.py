@@ -9,7 +9,17 @@ from pathlib import Path
 import click
 import pytest
 
-from branchline.kafka import asking, assisting, dead_letters, errors, explaining, headers, letters, messages
+from branchline.kafka import (
+    asking,
+    assisting,
+    claiming,
+    dead_letters,
+    errors,
+    explaining,
+    headers,
+    letters,
+    messages,
+)
 from branchline.kafka import fields as message_fields
 from branchline.kafka.dispatch import count
 from branchline.kafka.events import Event, Mode, decode_event
@@ -19,13 +29,16 @@ from branchline.kafka.topics import DAY_MS, TOPIC_KINDS, TopicKind
 from branchline.ops.cli import main
 from branchline.routing import limits
 from branchline.routing.codes import Code, Rejection
+from branchline.routing.compiling import Compiled, compile_filter
 from branchline.routing.control import Identity, Operation, Request, Status
+from branchline.routing.dissemination.summaries import hides
 from branchline.routing.evaluate import evaluate
 from branchline.routing.offloading import assisting as volunteering
 from branchline.routing.offloading import messages as tasks
 from branchline.routing.offloading import offloader
-from branchline.routing.offloading.assisting import Answering, Assist
-from branchline.routing.offloading.client import answer
+from branchline.routing.offloading.assigner import Given
+from branchline.routing.offloading.assisting import Answering, AskSet, Assist
+from branchline.routing.offloading.client import answer, claimed
 from branchline.routing.offloading.messages import Dispatch
 from branchline.routing.offloading.offloader import Work
 from branchline.routing.overlay import topology
@@ -199,6 +212,24 @@ def test_the_example_of_a_task_has_the_answer_that_is_shown() -> None:
     assert json.loads(assisting.encode_answering(done)) == json.loads(answered)
     assert listed("of a task") == json.loads(shown).keys()
     assert listed("answered with") == assisting.ANSWER_FIELDS
+
+
+def test_the_example_of_a_fixed_set_is_claimed_of_as_shown() -> None:
+    """Asked for, given and claimed of as it stands, and the table has all its fields."""
+    (asking,), (shown,) = examples("fixed-set"), examples("set")
+    asked = messages.decode_control(asking.encode())
+    assert isinstance(asked, AskSet)
+    assert json.loads(claiming.encode_ask_set(asked)) == json.loads(asking)
+    assignment = claiming.decode_given(Record(PLACE, None, shown.encode()), "f1")
+    assert assignment is not None
+    given = Given("alice", "main", assignment, "f1", False)
+    assert json.loads(claiming.encode_given(given, json.loads(shown)["at_ms"])) == json.loads(shown)
+    assert listed("of a set") == json.loads(shown).keys()
+    requests = [messages.decode_request(each.encode()) for each in examples("request")]
+    (request,) = [each for each in requests if isinstance(each, Request) and each.claimed is not None]
+    compiled = compile_filter(request.spelling, request.filter)
+    assert isinstance(compiled, Compiled)
+    assert request.claimed == claimed(assignment, compiled.cover, hides)
 
 
 @pytest.mark.parametrize("example", examples("refresh"))

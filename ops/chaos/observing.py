@@ -87,9 +87,13 @@ class Observer:
         name = next(self._requests)
         self.subscribers.add(subscriber)
         self.history.append(Wrote(identity, spelling, text, name))
-        request = Request(operation, subscriber, id_, home, spelling, text or "", name)
+        request = self.asking(Request(operation, subscriber, id_, home, spelling, text or "", name))
         self.site.write(self.site.topics.control, encode_request(request), subscriber)
         return name
+
+    def asking(self, request: Request) -> Request:
+        """The request as its subscriber writes it."""
+        return request
 
     def publish(self, at: str, key: str | None, attributes: Mapping[str, JsonValue]) -> int:
         """Publish a plain event, numbered as `n`; its number."""

@@ -1,14 +1,18 @@
-"""Subscribers of a simulated world that work for brokers: rightly, wrongly, late, or not at all.
+"""Subscribers of a simulated world that spare brokers work: rightly, wrongly, late, or not at all.
 
 Which it is hangs on the name alone. Whatever they do, nobody must miss anything by it.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 
+from branchline.routing.compiling import Compiled, compile_filter
+from branchline.routing.control import Operation, Request
 from branchline.routing.dissemination.summaries import hides
-from branchline.routing.offloading.client import answer
-from branchline.routing.offloading.messages import Answer, Between, Dispatch, Indices, Task
+from branchline.routing.offloading.assigner import Given
+from branchline.routing.offloading.client import answer, claimed
+from branchline.routing.offloading.messages import Answer, Between, Claimed, Dispatch, Indices, Task
 from branchline.routing.offloading.offloader import TIMEOUT_MS
 
 KINDS = ("honest", "lying", "silent", "honest", "late", "garbled")
@@ -62,3 +66,36 @@ class Helpers:
         short = Answer(task.round, task.slice, name, none[1:], none, good.order)
         other = Answer(task.round + 1, task.slice, name, none, none, good.order)
         return [wrong, short, other, good, good]
+
+
+class Claimants:
+    """Subscribers that say where their filters go in a fixed set: every other one rightly."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = Random(f"claimants {seed}")
+        self._known: dict[str, Given] = {}
+
+    def learn(self, given: Given) -> None:
+        """One has been told the fixed set of its home."""
+        self._known[given.subscriber] = given
+
+    def claiming(self, request: Request) -> Request:
+        """The request with what its subscriber claims, if it knows a set; that may be out of date."""
+        known = self._known.get(request.subscriber)
+        if known is None or request.operation is not Operation.SUBSCRIBE or known.home != request.home:
+            return request
+        compiled = compile_filter(request.spelling, request.filter)
+        if not isinstance(compiled, Compiled):
+            return request
+        right = claimed(known.assignment, compiled.cover, hides)
+        if int(request.subscriber[-1]) % 2:
+            right = self._wrong(right, len(known.assignment.filters))
+        return replace(request, claimed=right)
+
+    def _wrong(self, right: Claimed, size: int) -> Claimed:
+        """Some of what does not hold, places that are in no set, and now and then a place too few."""
+        places = [Between(self._some(size), self._some(size)) for _ in right.places]
+        return Claimed(right.version, tuple(places[self._random.random() < 0.1 :]))
+
+    def _some(self, size: int) -> Indices:
+        return tuple(self._random.choices(range(size + 2), k=self._random.randint(0, 3)))

@@ -17,11 +17,11 @@ from branchline.ops.simulation.setting import Setting
 from branchline.ops.simulation.world import World
 from branchline.routing.checking import check
 from branchline.routing.control import Identity, Operation, Request
-from branchline.routing.dissemination.strategies import INFLATING, OFFLOADED, parts_of
+from branchline.routing.dissemination.strategies import INFLATING, parts_of
 from branchline.routing.history import Verdict
 from branchline.routing.methods.naming import Methods
-from branchline.routing.methods.words import chosen_name
-from branchline.routing.offloading.assisting import Assist
+from branchline.routing.methods.protocols import Offloading
+from branchline.routing.offloading.assisting import AskSet, Assist
 from branchline.routing.overlay.topology import Topology, fault
 from branchline.routing.prefix.header import Header
 
@@ -103,8 +103,10 @@ class Script:
             weights |= {self._advertise: 5, self._replace_advert: 2, self._unadvertise: 2, self._linger: 1}
         if parts_of(self.world.setting.methods.dissemination)[0] == INFLATING:
             weights |= {self._refresh: 3}
-        if self._is_offloaded():
+        if self.world.offloading is Offloading.ROUNDS:
             weights |= {self._assist: 3}
+        if self.world.offloading is Offloading.FIXED:
+            weights |= {self._ask_set: 4}
         if self._is_steady:
             del weights[self.world.optimizer.restart]
         if self._advertises:
@@ -250,12 +252,6 @@ class Script:
         give_up = self._random.random() < 0.3
         self.world.refresh(self._random.choice(self._staying()), give_up=give_up)
 
-    def _is_offloaded(self) -> bool:
-        return any(
-            named.name == OFFLOADED
-            for named in map(chosen_name, parts_of(self.world.setting.methods.dissemination))
-        )
-
     def _assist(self) -> None:
         """Somebody, of whatever kind, begins to work for a broker, goes on, or stops."""
         names = self._random.sample(range(COUNT), self._random.randint(1, 4))
@@ -263,6 +259,12 @@ class Script:
         home = self._random.choice(self._staying())
         for name in names:
             self.world.assist(Assist(f"h{name}", home, for_ms))
+
+    def _ask_set(self) -> None:
+        """Subscribers, of whatever kind, ask for the fixed sets of their homes, to claim something."""
+        for subscriber, home in self._homes.items():
+            if self._random.random() < 0.7:
+                self.world.assist(AskSet(subscriber, home))
 
     def _relink(self) -> None:
         names = self._staying()

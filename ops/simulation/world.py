@@ -19,7 +19,7 @@ from random import Random
 from typing import Any
 
 from branchline.ops.simulation.advertising import Advertisers
-from branchline.ops.simulation.helpers import Helpers
+from branchline.ops.simulation.helpers import Claimants, Helpers
 from branchline.ops.simulation.optimizer_runner import OptimizerRunner
 from branchline.ops.simulation.runner import Record, Runner
 from branchline.ops.simulation.setting import Setting
@@ -37,7 +37,8 @@ from branchline.routing.history import (
 )
 from branchline.routing.methods.naming import Methods
 from branchline.routing.methods.protocols import OnTree
-from branchline.routing.offloading.assisting import Answering, Assist
+from branchline.routing.offloading.assigner import Given
+from branchline.routing.offloading.assisting import Answering, Helping
 from branchline.routing.offloading.messages import Answer
 from branchline.routing.offloading.offloader import Work
 from branchline.routing.overlay.broker import Broker
@@ -80,9 +81,12 @@ class World:
         self.optimizer = OptimizerRunner(self)
         self._asked: dict[Identity, None] = {}
         """The subscriptions that requests were about."""
-        self.advertisers: Advertisers | None = Advertisers() if _is_gated(setting.methods) else None
+        along_tree = _along_tree(setting.methods)
+        gated = along_tree is not None and along_tree.advertising
+        self.advertisers: Advertisers | None = Advertisers() if gated else None
         """Where what is not advertised is refused."""
-        self.helpers = Helpers(seed)
+        self.offloading = None if along_tree is None else along_tree.offloading
+        self.helpers, self._claimants = Helpers(seed), Claimants(seed)
         self._leases: dict[str, int] = {}
         """The leases that requests have asked for."""
 
@@ -240,10 +244,14 @@ class World:
             self.note(Lapsing(identity))
         if request.lease_ms is not None:
             self._leases[request.request] = request.lease_ms
-        self._bring(request)
+        self._bring(self._claimants.claiming(request))
 
-    def give(self, runner: Runner, work: Work) -> None:
-        """A task for a subscriber that has volunteered."""
+    def give(self, runner: Runner, work: Work | Given) -> None:
+        """A task for a subscriber that has volunteered, or a fixed set for one that has asked."""
+        if isinstance(work, Given):
+            self.counts["sets"] += 1
+            self._claimants.learn(work)
+            return
         self.counts["tasks"] += 1
 
         def say(delay_ms: int, answer: Answer) -> None:
@@ -251,8 +259,8 @@ class World:
 
         self.helpers.work(work.dispatch, say)
 
-    def assist(self, asked: Assist) -> None:
-        """A subscriber is ready to work for a broker, or is no longer."""
+    def assist(self, asked: Helping) -> None:
+        """A subscriber offers to spare a broker work, or no longer does."""
         self._bring_to(asked.home, asked)
 
     def advertise(self, request: Request) -> None:
@@ -265,7 +273,7 @@ class World:
         assert request.home is not None
         self._bring_to(request.home, request)
 
-    def _bring_to(self, home: str, message: Request | Assist | Answering) -> None:
+    def _bring_to(self, home: str, message: Request | Helping) -> None:
         cluster = self.at[home].job.cluster
         for runner in self.runners:
             if runner.job.cluster == cluster:
@@ -361,9 +369,9 @@ class World:
             self.later(50, self._leave, name, number)
 
 
-def _is_gated(methods: Methods) -> bool:
+def _along_tree(methods: Methods) -> OnTree | None:
     made = make_dissemination(methods.dissemination)
-    return isinstance(made, OnTree) and made.advertising
+    return made if isinstance(made, OnTree) else None
 
 
 def _hand(runner: Runner, message: Control, again: bool) -> None:

@@ -5,7 +5,8 @@ as a summary: `identity` tells identical filters once, `covering` only those tha
 `cbcb`, by which nothing is taken back until somebody asks (`pulling.py`). Behind `covering` may stand, joined
 by +, `poset`: then all neighbours share one table, and a filter is compared once for all (`shared.py`). With
 `rto` in its place, subscribers that have volunteered compare for the broker, as soon as so many new filters
-wait as the number says (`routing/offloading/offloader.py`).
+wait as the number says (`routing/offloading/offloader.py`); with `ff`, subscriptions say where their filters
+go in a fixed set of so many (`routing/offloading/assigner.py`).
 
 Behind any of them may stand what is made of that: `merging`, `imperfect` with a bound in per cent,
 `pre-prune` with a share of predicates in per cent; and `advertised`, by which filters go only where something
@@ -28,10 +29,10 @@ from branchline.routing.dissemination.summaries import (
 )
 from branchline.routing.filters import Filter
 from branchline.routing.limits import LINGER_MS
-from branchline.routing.methods.protocols import Dissemination, OnTree
+from branchline.routing.methods.protocols import Dissemination, Offloading, OnTree
 from branchline.routing.methods.simple import Simple
 from branchline.routing.methods.words import Named, chosen_name, number_fault, unknown
-from branchline.routing.offloading.messages import BATCH_MAX
+from branchline.routing.offloading.messages import BATCH_MAX, FIXED_MAX
 from branchline.routing.optimise.entries import plain
 from branchline.routing.optimise.selectivity import Assumed
 
@@ -55,15 +56,18 @@ MERGINGS: Mapping[str, tuple[str, str]] = {
 }
 """What may be made of a summary: the modules of `routing/optimise/` that do it, and what they count."""
 
-SHARED: Mapping[str, str] = {"poset": "covering", "rto": "covering"}
+OFFLOADED: Mapping[str, Offloading] = {each.value: each for each in Offloading}
+"""The ways by which subscribers find out where filters go in that table."""
+
+SHARED: Mapping[str, str] = dict.fromkeys(("poset", *OFFLOADED), "covering")
 """By what a summary is found with one table for all neighbours, and the strategy that it goes with."""
 
-OFFLOADED = "rto"
-"""The way by which subscribers find out where filters go in that table."""
-
 ADVERTISED, COUNTED = "advertised", "advertised-counted"
-NUMBERED = frozenset({"imperfect", PRUNED, ADVERTISED, OFFLOADED})
-NUMBERS: Mapping[str, range] = {OFFLOADED: range(1, BATCH_MAX + 1)}
+NUMBERED = frozenset({"imperfect", PRUNED, ADVERTISED, *OFFLOADED})
+NUMBERS: Mapping[str, range] = {
+    Offloading.ROUNDS.value: range(1, BATCH_MAX + 1),
+    Offloading.FIXED.value: range(1, FIXED_MAX + 1),
+}
 _BEHIND = (*SHARED, *MERGINGS, ADVERTISED, COUNTED)
 NAMES = (*STRATEGIES, *_BEHIND)
 
@@ -107,10 +111,11 @@ def make_dissemination(text: str) -> Dissemination | OnTree:
     mergings = tuple(each for each in more if each.name in MERGINGS)
     adverts = {each.name: each.number for each in more if each.name in (ADVERTISED, COUNTED)}
     linger_s = adverts.get(ADVERTISED)
-    below, table = STRATEGIES[first.name], None
+    below, table, offloading = STRATEGIES[first.name], None, None
     shared = next((each for each in more if each.name in SHARED), None)
     if shared is not None:
-        table = SharedTable(waits=shared.name == OFFLOADED)
+        offloading = OFFLOADED.get(shared.name)
+        table = SharedTable(waits=offloading is not None)
         below = table.view
     return OnTree(
         partial(_summary, below, mergings),
@@ -119,6 +124,7 @@ def make_dissemination(text: str) -> Dissemination | OnTree:
         COUNTED in adverts,
         LINGER_MS if linger_s is None else linger_s * 1_000,
         table,
+        offloading,
         None if shared is None else shared.number,
     )
 

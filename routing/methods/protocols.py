@@ -9,6 +9,7 @@ A method is one file of this package and one line in `naming.py`.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from branchline.routing.boolean.trees import Node
@@ -146,6 +147,15 @@ class Dissemination(Protocol):
         ...
 
 
+class Offloading(Enum):
+    """How subscribers find out for a broker which filters cover which."""
+
+    ROUNDS = "rto"
+    """Those that have volunteered compare what is new with the table."""
+    FIXED = "ff"
+    """With a subscription they say where its filters go in a set that they know."""
+
+
 @dataclass(frozen=True, slots=True)
 class OnTree:
     """Filters go along a spanning tree, and neighbours are told a summary of what is wanted behind a link."""
@@ -163,8 +173,10 @@ class OnTree:
     """How long what was advertised goes on pulling subscriptions after its end."""
     table: SharedTable | None = None
     """One for all neighbours, if they share one."""
-    batch: int | None = None
-    """Where filters wait in it: for how many others."""
+    offloading: Offloading | None = None
+    """How subscribers take part in finding out where filters go in it."""
+    size: int | None = None
+    """For how many others a filter waits then; or how many a fixed set has."""
 
     @property
     def takes_adverts(self) -> bool:

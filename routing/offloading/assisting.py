@@ -1,6 +1,7 @@
 """What subscribers say who work for a broker: that they do, and what they have found out."""
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from branchline.routing.codes import Code, Rejection
 from branchline.routing.offloading.messages import Answer
@@ -14,6 +15,9 @@ VOLUNTEERS_MAX = 1_000
 
 UNUSED = Rejection(
     Code.CONTROL_OPERATION, "only with the dissemination covering+rto does anybody work for a broker"
+)
+NO_FIXED_SET = Rejection(
+    Code.CONTROL_OPERATION, "only with the dissemination covering+ff does a broker give out a fixed set"
 )
 UNASKED = Rejection(
     Code.ANSWER_UNASKED,
@@ -44,9 +48,24 @@ class Assist:
 
 
 @dataclass(frozen=True, slots=True)
+class AskSet:
+    """A subscriber asks for the fixed set of a broker."""
+
+    subscriber: str
+    home: str
+    request: str | None = None
+    own: bool = False
+    """As of one who is ready to work."""
+
+
+@dataclass(frozen=True, slots=True)
 class Answering:
     """A subscriber has done a task of a broker."""
 
     answer: Answer
     home: str
     own: bool = False
+
+
+Helping: TypeAlias = Assist | AskSet | Answering
+"""What subscribers say who spare a broker work."""

@@ -1,9 +1,18 @@
 """What an honest client does for a router. Quadratic in what it is given, which limits keep small."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from branchline.routing.filters import Filter, covers
-from branchline.routing.offloading.messages import Answer, Assignment, Between, Claim, Indices, Listed, Task
+from branchline.routing.filters import Filter, covers, filter_order
+from branchline.routing.offloading.messages import (
+    Answer,
+    Assignment,
+    Between,
+    Claim,
+    Claimed,
+    Indices,
+    Listed,
+    Task,
+)
 
 Covers = Callable[[Filter, Filter], bool]
 
@@ -37,10 +46,10 @@ def order_of(batch: Sequence[Filter], covers_: Covers = covers) -> tuple[Between
     )
 
 
-def claim(assignment: Assignment, filter_: Filter) -> Claim:
+def claim(assignment: Assignment, filter_: Filter, covers_: Covers = covers) -> Claim:
     """Place a filter in the fixed set."""
-    above = {place for place, each in enumerate(assignment.filters) if covers(each, filter_)}
-    below = {place for place, each in enumerate(assignment.filters) if covers(filter_, each)}
+    above = {place for place, each in enumerate(assignment.filters) if covers_(each, filter_)}
+    below = {place for place, each in enumerate(assignment.filters) if covers_(filter_, each)}
     order = assignment.order
     return Claim(
         assignment.version,
@@ -48,3 +57,9 @@ def claim(assignment: Assignment, filter_: Filter) -> Claim:
         tuple(sorted(each for each in above if above.isdisjoint(order[each].below))),
         tuple(sorted(each for each in below if below.isdisjoint(order[each].above))),
     )
+
+
+def claimed(assignment: Assignment, cover: Iterable[Filter], covers_: Covers = covers) -> Claimed:
+    """Place all filters of a subscription in the fixed set."""
+    claims = (claim(assignment, each, covers_) for each in sorted(cover, key=filter_order))
+    return Claimed(assignment.version, tuple(Between(each.above, each.below) for each in claims))

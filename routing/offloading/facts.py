@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from branchline.routing.filters import Filter
-from branchline.routing.offloading.messages import Answer, Indices
+from branchline.routing.offloading.messages import Answer, Assignment, Indices
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,4 +88,14 @@ class Queue:
     """A round is under way."""
 
 
-OffloadFact: TypeAlias = Volunteered | Waits | Began | Worked | Placed | RoundOver | Table | Queue
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """From now on this is the fixed set; its filters have these numbers in the table while they are there."""
+
+    numbers: tuple[int, ...]
+    assignment: Assignment
+    table: int
+    """How many filters the table had."""
+
+
+OffloadFact: TypeAlias = Volunteered | Waits | Began | Worked | Placed | RoundOver | Table | Queue | Assigned

@@ -13,19 +13,20 @@ refuted, and one that is left out makes the filter stand higher than it need.
 
 For a fixed filter that has left the table stand the next ones in the set. An old version of the set is not
 used: the filter is then placed by tests alone. Cost: the more of the table the fixed set has, the fewer
-tests; clients make two for each fixed filter.
+tests; clients make two for each fixed filter. How the set is linked is read off the table, without a test.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from branchline.routing.filters import Filter
-from branchline.routing.offloading.client import order_of
-from branchline.routing.offloading.messages import FIXED_MAX, Assignment, Claim, Indices
+from branchline.routing.offloading.layers import cut
+from branchline.routing.offloading.messages import FIXED_MAX, Assignment, Between, Claim, Indices
 from branchline.routing.offloading.rounds import reach
-from branchline.routing.posets.graph import Source
+from branchline.routing.posets.graph import Graph, Source
 from branchline.routing.posets.poset import Poset
-from branchline.routing.posets.searching import lowest
+from branchline.routing.posets.searching import Place, lowest
 from branchline.routing.posets.subscribing import NOTHING, Subscribed, subscribe
 
 
@@ -40,54 +41,47 @@ class Known(NamedTuple):
     """What the filter does not cover."""
 
 
-class FixedRouter:
-    """A table, and the set that clients know of it."""
+class FixedSet:
+    """A set that clients know of a table, and what their claims about it say of the table."""
 
-    def __init__(self, table: Poset) -> None:
-        self.table = table
-        self.assignment = Assignment(0, (), ())
+    def __init__(self, table: Poset, numbers: Sequence[int], assignment: Assignment) -> None:
+        """With the number in the table of each filter of the set."""
+        assert len(numbers) == len(assignment.filters) <= FIXED_MAX, (
+            f"a fixed set has at most {FIXED_MAX} filters"
+        )
+        self.assignment = assignment
+        self.numbers = tuple(numbers)
         self.refuted = 0
-        self._numbers: list[int] = []
-        """For each place in the fixed set, the number of the filter in the table."""
-        self._above: list[set[int]] = []
+        """Claims that proved false."""
+        self._table = table
+        self._above = reach(assignment.order)
         """For each place in the fixed set, all places above it."""
-        self._below: list[set[int]] = []
+        self._below: list[set[int]] = [set() for _ in numbers]
+        """And all below it."""
+        for place, above in enumerate(self._above):
+            for each in above:
+                self._below[each].add(place)
 
-    def assign(self, filters: Iterable[Filter]) -> Assignment:
-        """Give clients another fixed set, of filters that are in the table; others are left out."""
-        numbers = {each: number for each in filters if (number := self.table.number(each)) is not None}
-        chosen = tuple(numbers)
-        assert len(chosen) <= FIXED_MAX, f"a fixed set has at most {FIXED_MAX} filters"
-        self.assignment = Assignment(self.assignment.version + 1, chosen, order_of(chosen))
-        self._numbers = list(numbers.values())
-        self._above = reach(self.assignment.order)
-        self._below = [
-            {each for each, above in enumerate(self._above) if place in above} for place in range(len(chosen))
-        ]
-        return self.assignment
+    def __len__(self) -> int:
+        """How many of its filters are still in the table."""
+        return len(self._there(range(len(self.numbers))))
 
-    def subscribe(self, claim: Claim, source: Source) -> Subscribed:
-        """A source asks for a filter, and says where it goes."""
-        filter_, table = claim.filter, self.table
-        if filter_ in table or claim.version != self.assignment.version:
-            return subscribe(table, filter_, source)
-        known = self._known(claim)
-        covering = self._covering(filter_, known, source)
-        if any(source in table.entry(each).sources for each in covering):
-            return NOTHING
-        above = lowest(table, covering)
-        below, covered = self._covered(filter_, known, above)
-        return Subscribed(True, tuple(table.give(table.insert(filter_, above, below), source, covered)))
+    def find_place(self, claim: Claim) -> Place:
+        """Where a filter goes that is not in the table."""
+        known = self.known(claim)
+        above = lowest(self._table, self.covering(claim.filter, known))
+        return Place(above, *self.covered(claim.filter, known, above))
 
-    def _known(self, claim: Claim) -> Known:
-        table, tests, filter_ = self.table, self.table.comparisons, claim.filter
+    def known(self, claim: Claim) -> Known:
+        """What is claimed, as far as it is true, and all that follows from it."""
+        table, tests, filter_ = self._table, self._table.comparisons, claim.filter
         above, may_above = self._claimed(claim.above, self._above)
         below, may_below = self._claimed(claim.below, self._below)
         below -= above
         true_above = {each for each in above if tests.covers(table.entry(each).filter, filter_)}
         true_below = {each for each in below if tests.covers(filter_, table.entry(each).filter)}
         self.refuted += len(above) - len(true_above) + len(below) - len(true_below)
-        fixed = self._there(range(len(self._numbers)))
+        fixed = self._there(range(len(self.numbers)))
         return Known(
             table.all_above(true_above),
             table.all_below(true_below),
@@ -103,19 +97,22 @@ class FixedRouter:
         given = {each for each in places if 0 <= each < len(beyond)}
         nearest = set(given)
         for place in given:
-            if not self.table.has(self._numbers[place]):
+            if not self._table.has(self.numbers[place]):
                 nearest |= beyond[place]
         return self._there(nearest), self._there(given.union(*(beyond[each] for each in given)))
 
     def _there(self, places: Iterable[int]) -> set[int]:
         """The numbers of those places of the fixed set that are in the table."""
-        return {number for place in places if self.table.has(number := self._numbers[place])}
+        return {number for place in places if self._table.has(number := self.numbers[place])}
 
-    def _covering(self, filter_: Filter, known: Known, source: Source) -> set[int]:
-        """All that covers the filter: what is known to, and what tests find right below that."""
-        table = self.table
+    def covering(self, filter_: Filter, known: Known, source: Source | None = None) -> set[int]:
+        """All that covers the filter: what is known to, and what tests find right below that.
+
+        With a source, only until one is found that has it.
+        """
+        table = self._table
         found = set(known.above)
-        if any(source in table.entry(each).sources for each in found):
+        if source is not None and any(source in table.entry(each).sources for each in found):
             return found
         seen = found | known.not_above | known.below
         pending = list(table.roots.union(*(table.entry(each).below for each in known.above)) - seen)
@@ -125,17 +122,17 @@ class FixedRouter:
             entry = table.entry(number)
             if table.comparisons.covers(entry.filter, filter_):
                 found.add(number)
-                if source in entry.sources:
+                if source is not None and source in entry.sources:
                     break
                 more = entry.below - seen
                 seen |= more
                 pending += more
         return found
 
-    def _covered(self, filter_: Filter, known: Known, above: set[int]) -> tuple[set[int], set[int]]:
+    def covered(self, filter_: Filter, known: Known, above: set[int]) -> tuple[set[int], set[int]]:
         """The immediate successors, and all that the filter covers."""
-        table = self.table
-        level = min((table.entry(each).below for each in above), key=len) if above else table.roots
+        table = self._table
+        level = min((table.entry(each).below for each in sorted(above)), key=len) if above else table.roots
         seen = set(level)
         met: set[int] = set()
         while level:
@@ -152,3 +149,74 @@ class FixedRouter:
             seen |= level
         covered = table.all_below(met)
         return {number for number in met if table.entry(number).above.isdisjoint(covered)}, covered
+
+
+class FixedRouter:
+    """A table, and the set that clients know of it."""
+
+    def __init__(self, table: Poset) -> None:
+        self.table = table
+        self.fixed = FixedSet(table, (), Assignment(0, (), ()))
+        self._refuted = 0
+        """Of the sets before."""
+
+    @property
+    def refuted(self) -> int:
+        """Claims that proved false."""
+        return self._refuted + self.fixed.refuted
+
+    def assign(self, filters: Iterable[Filter]) -> Assignment:
+        """Give clients another fixed set, of filters that are in the table; others are left out."""
+        numbers = [number for each in filters if (number := self.table.number(each)) is not None]
+        chosen = list(dict.fromkeys(numbers))
+        self._refuted = self.refuted
+        self.fixed = FixedSet(
+            self.table, chosen, assignment_of(self.table, chosen, self.fixed.assignment.version + 1)
+        )
+        return self.fixed.assignment
+
+    def subscribe(self, claim: Claim, source: Source) -> Subscribed:
+        """A source asks for a filter, and says where it goes."""
+        filter_, table, fixed = claim.filter, self.table, self.fixed
+        if filter_ in table or claim.version != fixed.assignment.version:
+            return subscribe(table, filter_, source)
+        known = fixed.known(claim)
+        covering = fixed.covering(filter_, known, source)
+        if any(source in table.entry(each).sources for each in covering):
+            return NOTHING
+        above = lowest(table, covering)
+        below, covered = fixed.covered(filter_, known, above)
+        return Subscribed(True, tuple(table.give(table.insert(filter_, above, below), source, covered)))
+
+
+def assignment_of(table: Graph, numbers: Sequence[int], version: int) -> Assignment:
+    """A fixed set of these filters of a table, linked as the table says: a step for each of its links."""
+    bit = {number: 1 << place for place, number in enumerate(numbers)}
+    above: dict[int, int] = {}
+    """For each filter of the table, the places of the set that lie above it."""
+    for number in chain(*cut(table, max(1, len(table)))):
+        found = 0
+        for each in table.entry(number).above:
+            found |= above[each] | bit.get(each, 0)
+        above[number] = found
+    right_above: list[list[int]] = []
+    right_below: list[list[int]] = [[] for _ in numbers]
+    for place, number in enumerate(numbers):
+        all_above = list(_places(above[number]))
+        beyond = 0
+        for each in all_above:
+            beyond |= above[numbers[each]]
+        mine = [each for each in all_above if not beyond >> each & 1]
+        right_above.append(mine)
+        for each in mine:
+            right_below[each].append(place)
+    filters = tuple(table.entry(number).filter for number in numbers)
+    links = zip(right_above, right_below, strict=True)
+    return Assignment(version, filters, tuple(Between(tuple(up), tuple(down)) for up, down in links))
+
+
+def _places(bits: int) -> Iterable[int]:
+    while bits:
+        lowest_bit = bits & -bits
+        yield lowest_bit.bit_length() - 1
+        bits ^= lowest_bit

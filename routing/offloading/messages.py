@@ -4,10 +4,11 @@ All of it is data and may come from anybody: whoever receives it checks what it 
 filters of others, though neither whose they are nor, but for a fixed set, how they are linked.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from branchline.routing.filters import Filter
+from branchline.routing.filters import Filter, filter_order
 
 SLICE_MAX = 500
 """Filters of the table in one task: with more a client takes longer than the router would by itself."""
@@ -86,3 +87,20 @@ class Claim:
     above: Indices
     """Which of the fixed set cover it immediately, by their places in it."""
     below: Indices
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """FF: where the filters of a subscription go in a fixed set, in the order of filters."""
+
+    version: int
+    places: tuple[Between, ...]
+
+    def claims(self, cover: Iterable[Filter]) -> list[Claim]:
+        """What is claimed of each of them; nothing, if it does not fit them."""
+        filters = sorted(cover, key=filter_order)
+        if len(filters) != len(self.places):
+            return []
+        return [
+            Claim(self.version, each, *between) for each, between in zip(filters, self.places, strict=True)
+        ]

@@ -31,12 +31,12 @@ from branchline.routing.offloading.facts import (
     Placed,
     Queue,
     RoundOver,
-    Standing,
     Table,
     Volunteered,
     Waits,
     Worked,
 )
+from branchline.routing.offloading.keeping import keep, placed, queued, standing
 from branchline.routing.offloading.layers import cut
 from branchline.routing.offloading.messages import BATCH_MAX, Answer, Dispatch, Listed, Task
 from branchline.routing.offloading.placing import Check, PosetPlacing
@@ -108,19 +108,15 @@ class Offloader:
             case Worked():
                 assert self._current is not None, "an answer is taken in a round"
                 self._current.round.receive(fact.answer)
-            case Placed():
-                filter_ = next(each for each, at in self.table.waiting.items() if at == fact.ordinal)
-                self.table.place(filter_, set(fact.above), set(fact.below))
+            case Placed() | Table():
+                keep(self.table, fact)
             case RoundOver():
                 self._current = None
                 for each in fact.silent:
                     self.volunteers.pop(each, None)
                 self.table.thaw()
-            case Table():
-                self.table.restore(fact.standing, fact.following)
             case Queue():
-                waiting = {filter_: at for at, filter_ in fact.waiting}
-                self.table.queue(waiting, fact.given, frozen=fact.frozen)
+                keep(self.table, fact)
                 self._turn, self._number = fact.turn, fact.number
 
     def _begin(self, began: Began) -> None:
@@ -144,20 +140,13 @@ class Offloader:
 
     def early_facts(self) -> Iterator[OffloadFact]:
         """Of a snapshot, what comes before anybody wants anything."""
-        poset = self.table.poset
-        standing = (
-            Standing(number, poset.entry(number).filter, tuple(sorted(poset.entry(number).above)))
-            for number in poset
-        )
-        yield Table(tuple(standing), poset.following)
+        yield standing(self.table)
         yield from (each for _, each in sorted(self.volunteers.items()))
 
     def late_facts(self) -> Iterator[OffloadFact]:
         """Of a snapshot, what comes when all is wanted that is."""
         current = self._current
-        waiting = tuple((at, filter_) for filter_, at in self.table.waiting.items())
-        turn = self._turn if current is None else current.began.turn
-        yield Queue(waiting, self.table.given, turn, self._number, current is not None)
+        yield queued(self.table, self._turn if current is None else current.began.turn, self._number)
         if self._since_ms is not None:
             yield Waits(self._since_ms)
         if current is not None:
@@ -224,7 +213,7 @@ class Offloader:
     def _place_all(self) -> Iterator[Placed]:
         for filter_, ordinal in list(self.table.waiting.items()):
             above, below, _ = find_place(self.table.poset, filter_)
-            yield Placed(ordinal, _indices(above), _indices(below))
+            yield placed(ordinal, above, below)
         self.table.count_tests()
 
     def _conclude(self, current: _Current) -> Iterator[OffloadFact]:
@@ -240,9 +229,9 @@ class Offloader:
             mine = claims[place]
             mine.above |= {numbers[each] for each in above[place] if each in numbers}
             mine.below |= {number for each, number in numbers.items() if place in above[each]}
-            placed = self._placing.place(mine, [mine.filter])
+            goes = self._placing.place(mine, [mine.filter])
             self.counts["claims_refuted"] += mine.refuted
-            yield Placed(table.waiting[mine.filter], _indices(placed.above), _indices(placed.below))
+            yield placed(table.waiting[mine.filter], goes.above, goes.below)
             number = table.poset.number(mine.filter)
             assert number is not None, "it was placed"
             numbers[place] = number
@@ -256,7 +245,3 @@ class Offloader:
             f"{len(self.table.poset):,} filters placed, {len(self.table.waiting):,} wait, "
             f"{len(self.volunteers):,} volunteers{under_way}"
         )
-
-
-def _indices(numbers: set[int]) -> tuple[int, ...]:
-    return tuple(sorted(numbers))

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from branchline.routing.codes import Rejection
-from branchline.routing.control import Ack, Identity, Status
+from branchline.routing.compiling import Compiled, compile_filter
+from branchline.routing.control import Ack, Identity, Request, Status
 from branchline.routing.dissemination.adverts import AdvertAwaited, AdvertFact, Adverts
 from branchline.routing.dissemination.link_facts import (
     Answered,
@@ -32,8 +33,9 @@ from branchline.routing.dissemination.refreshing import NOT_INFLATED, Refresher
 from branchline.routing.dissemination.shared import SharedTable
 from branchline.routing.dissemination.telling import Ask, Settled, Told
 from branchline.routing.filters import Filter
-from branchline.routing.methods.protocols import OnTree
-from branchline.routing.offloading.assisting import UNASKED, Answering, Assist
+from branchline.routing.methods.protocols import Offloading, OnTree
+from branchline.routing.offloading.assigner import Assigner, Given
+from branchline.routing.offloading.assisting import NO_FIXED_SET, UNASKED, Answering, AskSet, Assist
 from branchline.routing.offloading.assisting import UNUSED as UNUSED_CLIENTS
 from branchline.routing.offloading.facts import OffloadFact, Volunteered, Worked
 from branchline.routing.offloading.offloader import Offloader, Work
@@ -55,7 +57,7 @@ class At:
     index: int | None
 
 
-Step: TypeAlias = LinkFact | PullFact | OffloadFact | At | Letter | Work | Ack
+Step: TypeAlias = LinkFact | PullFact | OffloadFact | At | Letter | Work | Given | Ack
 
 UNUSED = (
     "the dissemination here has no advertisements: publish without, or start the routers with one that has, "
@@ -76,9 +78,14 @@ class AlongTree:
         """With whoever is told what is wanted behind a neighbour no longer, and what from now on."""
         self.offloader: Offloader | None = None
         """Where subscribers find out what covers what."""
+        self.assigner: Assigner | None = None
+        """Where they claim it, of a set that they know."""
         table = SharedTable() if dissemination.table is None else dissemination.table
-        if table.waits:
-            self.offloader = Offloader(position.name, table, dissemination.batch)
+        if dissemination.offloading is Offloading.ROUNDS:
+            self.offloader = Offloader(position.name, table, dissemination.size)
+        elif dissemination.offloading is Offloading.FIXED:
+            self.assigner = Assigner(position.name, table, dissemination.size)
+        self._placer: Offloader | Assigner | None = self.offloader or self.assigner
         told = dissemination.advertising, dissemination.inflating
         self.links = Links(position, dissemination.summary, exchange, *told, table)
         self._position, self._home = position, home
@@ -93,6 +100,8 @@ class AlongTree:
         """The requests of this call for what then waits."""
         self._advertised_at: dict[Identity, int] = {}
         """The same of advertisements."""
+        self._asked_for_sets: list[AskSet] = []
+        """They get the set that stands at the end of the call."""
 
     # Facts
 
@@ -110,8 +119,8 @@ class AlongTree:
                 came = self.adverts.obey(fact) or ()
                 return [ack for awaited in came for ack in self.publishers.in_force(awaited, index)]
             case _:
-                if self.offloader is not None:
-                    self.offloader.obey(fact)
+                if self._placer is not None:
+                    self._placer.obey(fact)
                 return []
 
     def _settled(self) -> list[Ack]:
@@ -127,8 +136,8 @@ class AlongTree:
 
     def facts(self) -> Iterator[TreeFact | AdvertFact]:
         """Facts that make an equal part, once the topology is taken: what a snapshot holds."""
-        if self.offloader is not None:
-            yield from self.offloader.early_facts()
+        if self._placer is not None:
+            yield from self._placer.early_facts()
         yield from self.links.facts()
         yield from self.adverts.facts()
         if self._refresher is not None:
@@ -136,13 +145,13 @@ class AlongTree:
 
     def late_facts(self) -> Iterator[TreeFact]:
         """Those that come when it is known what subscribers want."""
-        if self.offloader is not None:
-            yield from self.offloader.late_facts()
+        if self._placer is not None:
+            yield from self._placer.late_facts()
             yield from self.links.late_facts()
 
     def due_ms(self) -> int | None:
         """When there is something to do, though nobody asks for anything."""
-        return None if self.offloader is None else self.offloader.due_ms()
+        return None if self._placer is None else self._placer.due_ms()
 
     # Control
 
@@ -181,8 +190,12 @@ class AlongTree:
         """Tell neighbours what has changed; then answer them, so that they hear it before the answer."""
         links, name = self.links, self._position.name
         replying = [] if self._refresher is None else self._refresher.replying()
-        if self.offloader is not None:
-            yield from self.offloader.finish(now_ms)
+        if self._placer is not None:
+            yield from self._placer.finish(now_ms)
+        if self.assigner is not None:
+            for asked in self._asked_for_sets:
+                links.counts["sets_given"] += 1
+                yield Given(asked.subscriber, name, self.assigner.assignment, asked.request, asked.own)
         for sent in links.tell(now_ms):
             yield sent
             if isinstance(sent, Sent):
@@ -200,7 +213,7 @@ class AlongTree:
         if self._refresher is not None:
             for pulled in replying:
                 yield from self._refresher.reply(pulled)
-        self._asked_at, self._advertised_at = {}, {}
+        self._asked_at, self._advertised_at, self._asked_for_sets = {}, {}, []
 
     def counted(self, *, leads: bool) -> Counter[str]:
         """What was counted in this call, all of which the leading shard tells."""
@@ -220,6 +233,20 @@ class AlongTree:
             until_ms = now_ms + asked.for_ms if asked.for_ms else 0
             yield Volunteered(asked.subscriber, until_ms, asked.own)
         yield answered(self._position.name, index, asked, wrong)
+
+    def give(self, index: int, asked: AskSet) -> Iterator[Step]:
+        """A subscriber asks for the fixed set."""
+        if self.assigner is None:
+            yield answered(self._position.name, index, asked, NO_FIXED_SET)
+        else:
+            self._asked_for_sets.append(asked)
+
+    def hear(self, request: Request) -> None:
+        """A subscription here may say where its filters go."""
+        if self.assigner is not None and request.claimed is not None:
+            compiled = compile_filter(request.spelling, request.filter)
+            if isinstance(compiled, Compiled):
+                self.assigner.hear(compiled.cover, request.claimed)
 
     def work(self, index: int, done: Answering) -> Iterator[Step]:
         """A subscriber has done a task."""
@@ -254,8 +281,8 @@ def not_inflated(name: str, index: int, asked: Refresh) -> Ack:
     return Ack(index, Status.REFUSED, None, None, name, None, asked.request, NOT_INFLATED)
 
 
-def answered(name: str, index: int, asked: Assist, wrong: Rejection | None) -> Ack:
-    """The answer to who is ready to work."""
+def answered(name: str, index: int, asked: Assist | AskSet, wrong: Rejection | None) -> Ack:
+    """The answer to who is ready to work, or may not have a fixed set."""
     status = Status.ACCEPTED if wrong is None else Status.REFUSED
     return Ack(index, status, asked.subscriber, None, name, None, asked.request, wrong, own=asked.own)
 

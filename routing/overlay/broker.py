@@ -47,8 +47,9 @@ from branchline.routing.dissemination.telling import Ask, Settled, Told
 from branchline.routing.event import Event
 from branchline.routing.limits import ENDED_REMEMBERED_MS, SUBSCRIPTIONS_PER_SUBSCRIBER
 from branchline.routing.methods.protocols import Dissemination, Forwarding, Learning, OnTree
+from branchline.routing.offloading.assigner import Given
+from branchline.routing.offloading.assisting import NO_FIXED_SET, Answering, AskSet, Assist
 from branchline.routing.offloading.assisting import UNUSED as UNUSED_CLIENTS
-from branchline.routing.offloading.assisting import Answering, Assist
 from branchline.routing.offloading.offloader import Work
 from branchline.routing.optimise.learned import Learned, sample
 from branchline.routing.overlay.admission import Admission
@@ -82,7 +83,7 @@ class Said:
     facts: list[Fact] = field(default_factory=list)
     letters: list[Letter] = field(default_factory=list)
     acks: list[Ack] = field(default_factory=list)
-    work: list[Work] = field(default_factory=list)
+    work: list[Work | Given] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
 
@@ -325,6 +326,8 @@ class Broker:
                 self._answer(index, answer)
         else:
             self._answer(index, self.home.answer(now_ms, index, request))
+            if self.tree is not None:
+                self.tree.hear(request)
 
     def _answer(self, index: int, answer: Answer) -> None:
         self._said.acks += answer.acks
@@ -433,6 +436,13 @@ class Broker:
         else:
             self._take_steps(self.tree.assist(now_ms, index, asked))
 
+    def give(self, index: int, asked: AskSet) -> None:
+        """A subscriber asks for the fixed set of this broker."""
+        if self.tree is None:
+            self._said.acks.append(answered(self.name, index, asked, NO_FIXED_SET))
+        else:
+            self._take_steps(self.tree.give(index, asked))
+
     def work(self, index: int, done: Answering) -> None:
         """A subscriber has done a task."""
         if self.tree is None:
@@ -447,7 +457,7 @@ class Broker:
                     self._said.letters.append(step)
                 case Ack():
                     self._said.acks.append(step)
-                case Work():
+                case Work() | Given():
                     self._said.work.append(step)
                 case At():
                     self._do(step.fact, step.index)

@@ -30,7 +30,9 @@ from branchline.routing.dissemination.link_facts import (
 )
 from branchline.routing.dissemination.pulling import Concluded, Pulled, Replied
 from branchline.routing.dissemination.telling import Exchange, Settled, Stream, Told
+from branchline.routing.filters import Filter
 from branchline.routing.offloading.facts import (
+    Assigned,
     Began,
     Placed,
     Queue,
@@ -41,7 +43,7 @@ from branchline.routing.offloading.facts import (
     Waits,
     Worked,
 )
-from branchline.routing.offloading.messages import Answer, Between
+from branchline.routing.offloading.messages import Answer, Assignment, Between
 from branchline.routing.overlay.dividing import Arrival
 from branchline.routing.overlay.facts import Fact, Held, Kept, Lapsed, Limited, Released, Removed, Vacant
 from branchline.routing.overlay.letters import Complete, Letter, Report
@@ -93,6 +95,16 @@ pairs = st.tuples(places, places)
 indices = st.lists(places, max_size=3).map(tuple)
 claimed = st.lists(indices, max_size=2).map(tuple)
 orders = st.lists(st.builds(Between, indices, indices), max_size=2).map(tuple)
+
+
+def assignments_of(filters: tuple[Filter, ...]) -> st.SearchStrategy[Assignment]:
+    """Fixed sets of these filters, linked in any way."""
+    some = st.lists(st.sampled_from(range(len(filters))), max_size=2).map(tuple) if filters else st.nothing()
+    order = st.tuples(*(st.builds(Between, some, some) for _ in filters))
+    return st.builds(Assignment, places, st.just(filters), order)
+
+
+assignments = some_filters.flatmap(assignments_of)
 one_filter = some_filters.filter(bool).map(lambda several: several[0])
 standing = st.builds(Standing, places, one_filter, indices)
 queued = st.tuples(places, one_filter)
@@ -167,6 +179,7 @@ facts: dict[str, st.SearchStrategy[Fact]] = {
     "placed": st.builds(Placed, places, indices, indices),
     "roundover": st.builds(RoundOver, request_ids),
     "table": st.builds(Table, st.lists(standing, max_size=2).map(tuple), places),
+    "assigned": st.builds(Assigned, indices, assignments, places),
     "queue": st.builds(Queue, st.lists(queued, max_size=2).map(tuple), places, places, places, st.booleans()),
 }
 

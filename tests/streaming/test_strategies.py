@@ -22,18 +22,21 @@ from pyspark.sql import SparkSession
 from routers import Site, running
 from volunteers import volunteering
 
-from branchline.kafka import helping
+from branchline.kafka import fixed_sets, helping
 from branchline.kafka.client import Publisher
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import CheckpointDiffers
-from branchline.ops import advertising, assist, refresh
+from branchline.kafka.fixed_sets import FixedSets
+from branchline.kafka.topics import Topics
+from branchline.ops import advertising, assist, refresh, subscribing
 from branchline.ops.cli import main
 from branchline.ops.overlay import small_overlay
 from branchline.routing.codes import Code
 from branchline.routing.control import Status
 from branchline.routing.dissemination.strategies import ADVERTISED, COUNTED, NAMES, parts_of
+from branchline.routing.filters import Filter
 from branchline.routing.methods.naming import Methods, misfit
-from branchline.routing.offloading.messages import Answer, Between, Task
+from branchline.routing.offloading.messages import Answer, Assignment, Between, Claimed, Task
 from branchline.routing.overlay.topology import founded, link
 
 FULL = os.environ.get("BRANCHLINE_TEST_STRATEGIES") == "full"
@@ -49,6 +52,7 @@ OWN: Mapping[str, Callable[[Counter[str]], bool]] = {
     "cbcb": lambda counts: counts["told_inflated"] > 0,
     "poset": lambda counts: counts["table_placed"] > 0,
     "rto": lambda counts: counts["slices_offloaded"] > 0 and counts["answers_taken"] > 0,
+    "ff": lambda counts: counts["filters_claimed"] > 0,
     "merging": lambda counts: counts["told_merged"] > 0,
     "imperfect": lambda counts: counts["told_merged_imperfectly"] > 0,
     "pre-prune": lambda counts: counts["told_pruned"] > 0,
@@ -100,6 +104,8 @@ def test_every_strategy_is_right_on_real_jobs_and_does_its_work(
         helpers = brokers if "rto" in names(methods) else ()
         with running(site), volunteering(cluster, namespace, helpers) as done:
             site.settle()
+            is_fixed = "ff" in names(methods)
+            observer.fixed_sets = FixedSets(cluster, Topics(namespace)) if is_fixed else None
             some = list(wanted) if number == 0 else draw.sample(list(wanted), subscriptions // 3)
             requests = [observer.subscribe(each, wanted[each], a_filter(draw, wanted[each])) for each in some]
             observer.await_in_force(requests)
@@ -175,7 +181,7 @@ def test_tables_that_only_grow_shrink_when_an_operator_asks(
     spark: SparkSession, cluster: Cluster, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What nobody wants any more goes on crossing links until a refresh."""
-    for command in (refresh, assist):
+    for command in (refresh, assist, subscribing):
         monkeypatch.setattr(command, "find_cluster", lambda *_: cluster)
     site = Site(spark, cluster, namespace, tmp_path / "checkpoint", 1, 1_000, ("a", "b", "c"), LINE)
     site.methods = Methods("rematch", "table", "cbcb")
@@ -199,6 +205,10 @@ def test_tables_that_only_grow_shrink_when_an_operator_asks(
         result = CliRunner().invoke(main, line)
         assert result.exit_code == 5, "nobody works for brokers by this dissemination"
         assert "covering+rto" in result.output
+        line = ["subscribe", "ann", "x = 2", "--home", "c", "--claim", "--namespace", namespace, "--json"]
+        result = CliRunner().invoke(main, line)
+        assert result.exit_code == 5, "nor does anybody give out a fixed set"
+        assert "covering+ff" in result.output
 
 
 def test_a_subscriber_works_by_command_and_lies_change_nothing(
@@ -237,3 +247,43 @@ def everything_is_related(task: Task, client: str, _: object) -> Answer:
     nothing = tuple(() for _ in task.batch)
     order = tuple(Between((), ()) for _ in task.batch)
     return Answer(task.round, task.slice, client, tuple(every for _ in task.batch), nothing, order)
+
+
+def test_subscriptions_claim_their_places_by_command_and_lies_change_nothing(
+    spark: SparkSession, cluster: Cluster, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A true claim spares tests, a false one is refuted; either gets what matches, from the other end."""
+    monkeypatch.setattr(subscribing, "find_cluster", lambda *_: cluster)
+    site = Site(spark, cluster, namespace, tmp_path / "checkpoint", 2, 1_000, ("a", "b", "c"), LINE)
+    site.methods = Methods("rematch", "table", "covering+ff(8)")
+
+    def subscribe(name: str, filter_: str, *more: str) -> Result:
+        line = ["subscribe", name, filter_, "--home", "c", "--claim", "--namespace", namespace, "--json"]
+        return CliRunner().invoke(main, [*line, *more])
+
+    with running(site):
+        site.subscribe("ann", "x < 10", home="c")
+        site.subscribe("eve", "y = 1", home="c")
+        told = subscribe("bob", "x < 5")
+        assert told.exit_code == 0, told.output
+        monkeypatch.setattr(fixed_sets, "claimed", everything_is_above)
+        lied = subscribe("cat", "x < 20")
+        assert lied.exit_code == 0, lied.output
+        for x in (1, 7, 15):
+            site.publish(b'{"x": %d}' % x, at="a")
+        delivered = {name: Counter(site.delivered(name)) for name in ("ann", "bob", "cat", "eve")}
+    values = [b'{"x": %d}' % x for x in (1, 7, 15)]
+    owed = {"ann": values[:2], "bob": values[:1], "cat": values, "eve": []}
+    assert delivered == {name: Counter(each) for name, each in owed.items()}
+
+    def counted(name: str) -> int:
+        return sum(counts.get(name, 0) for counts in site.counts)
+
+    assert counted("filters_claimed") == 2 and counted("claims_refuted") > 0
+    assert counted("sets_given") == 2 and counted("told_covered") > 0
+
+
+def everything_is_above(assignment: Assignment, cover: Sequence[Filter], _: object) -> Claimed:
+    """Every filter of the set covers each of the subscription."""
+    every = Between(tuple(range(len(assignment.filters))), ())
+    return Claimed(assignment.version, tuple(every for _ in cover))

@@ -42,7 +42,7 @@ def test_a_strategy_is_made(text: str) -> None:
         ("identity+merging+merging", "dissemination = 'identity+merging+merging' names something twice"),
         (
             "covering+hiding",
-            "dissemination = 'hiding' is not known; known are poset, rto, merging, "
+            "dissemination = 'hiding' is not known; known are poset, rto, ff, merging, "
             "imperfect, pre-prune, advertised, advertised-counted",
         ),
         ("covering+rto(51)", "dissemination = 'rto(51)': the number must be from 1 to 50"),

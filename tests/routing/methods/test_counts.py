@@ -20,7 +20,7 @@ RARE = {"access_unindexed", "kd_waiting"}
 BY_LINKS = {
     *("told_inflated", "told_deflated", "requests_answered"),
     *("events_unadvertised", "told_unadvertised"),
-    *(name for name, (method, _) in COUNTS.items() if method == "rto"),
+    *(name for name, (method, _) in COUNTS.items() if method in ("rto", "ff")),
 }
 """Counted where neighbours are told and ask, or events enter, and not by a summary."""
 
