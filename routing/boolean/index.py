@@ -23,14 +23,13 @@ from numpy.typing import NDArray
 from branchline.routing.boolean.plain import PlainTrees
 from branchline.routing.boolean.trees import FALSE, TRUE, Node, Predicate, leaves
 from branchline.routing.event import Event
+from branchline.routing.tiers import tiers_kept
 
 if TYPE_CHECKING:  # compiled loops are imported when the first tier needs them
     from branchline.routing.boolean.tiers import FlatTrees
 
 PLAIN_MOST = 512
 """Trees in the plain form: about as many as take as long as a tier's look at an event."""
-TIER_RATIO = 4
-"""A tier has more than so many times the trees of the next."""
 
 
 class Matched(NamedTuple):
@@ -171,15 +170,14 @@ class TreeIndex:
 
         everything = everything or self._next > 2 * len(self._predicates) + self._plain_most
         waiting, self._plain = list(self._plain.trees()), PlainTrees()
-        size = len(waiting)
-        while self._tiers and (everything or len(self._tiers[-1]) <= TIER_RATIO * size):
-            tier = self._tiers.pop()
+        stay = 0 if everything else tiers_kept([len(tier) for tier in self._tiers], len(waiting))
+        for tier in reversed(self._tiers[stay:]):
             kept = [each for each in tier.trees if self._alive[each[0]]]
             dead = [number for number, _ in tier.trees if not self._alive[number]]
             self._dead -= len(dead)
             self._free += reversed(dead)
             waiting = [*kept, *waiting]
-            size = len(waiting)
+        del self._tiers[stay:]
         if everything:
             self._renumber()
         if waiting:

@@ -1,10 +1,9 @@
 """Who is interested in which events of a batch, by counting in flat tables.
 
-Theory of operation. As in the plain form (`methods/counting.py`), there are few tables, each several times as
-large as the next; each is flat (`counting.py`), and its interfaces are owners. What is *fresh* becomes a
-table the next time that somebody asks for the interests, together with all tables behind that are not much
-larger. A filter that an owner leaves is muted in its table: no count is its size any more. When most of what
-the tables have is muted, all are made anew.
+Theory of operation. As in the plain form (`methods/counting.py`), there are tiers (`tiers.py`); each is
+flat (`counting.py`), and its interfaces are owners. What is *fresh* becomes one the next time that somebody
+asks for the interests. A filter that an owner leaves is muted in its table: no count is its size any more.
+When most of what the tables have is muted, all are made anew.
 
 An owner may be found in several tables, and for several rows of an event with arrays; each pair is given
 once.
@@ -27,9 +26,8 @@ from branchline.routing.compiled.paths import Paths
 from branchline.routing.compiled.spans import Scanned
 from branchline.routing.filters import Filter
 from branchline.routing.prefix.places import Owner
+from branchline.routing.tiers import tiers_kept
 
-TABLE_RATIO = 4
-"""A table has more than so many times the filters of the next."""
 MUTED_MIN = 4096
 """Filters that may be muted before tables are made anew for it."""
 
@@ -100,11 +98,7 @@ class CountedInterests:
         if muted > max(MUTED_MIN, len(self)):
             self._file(0)
         elif self._fresh:
-            kept, size = len(self._tiers), len(self._fresh)
-            while kept and len(self._tiers[kept - 1]) <= TABLE_RATIO * size:
-                kept -= 1
-                size += len(self._tiers[kept])
-            self._file(kept)
+            self._file(tiers_kept([len(tier) for tier in self._tiers], len(self._fresh)))
 
     def _file(self, kept: int) -> None:
         """Keep so many tables, and make one of all that is in the others and fresh."""

@@ -1,10 +1,9 @@
 """An index of filters that come and go: tiers of access indexes, merged as they grow.
 
-What is added waits until something is matched. Then it becomes a tier of its own, and tiers of about the
-same size become one, so that each filter is filed again only a few times before it is in the *main* tier.
-The main tier is made anew when what stands beside it is more than `max(DELTA_MIN, main / DELTA_PART)`, or
-when as many of its filters are dead. A tier is never changed: merging takes its filters in ranks, not
-filters as such, and so does storing.
+What is added waits until something is matched. Then it becomes a tier (`tiers.py`), and in the end part of
+the *main* one. The main tier is made anew when what stands beside it is more than `max(DELTA_MIN, main /
+DELTA_PART)`, or when as many of its filters are dead. A tier is never changed: merging takes its filters in
+ranks, not filters as such, and so does storing.
 
 A filter has a *row*, a number that stays the same as long as it is there. Removing marks the row as dead,
 and what matches it is left out. Only when a good number is dead are those rows taken out of the tiers'
@@ -39,6 +38,7 @@ from branchline.routing.compiled.paths import Paths
 from branchline.routing.compiled.spans import Scanned
 from branchline.routing.filters import Filter
 from branchline.routing.prefix.layout import Facts, Kind, read, write
+from branchline.routing.tiers import tiers_kept
 
 DELTA_MIN = 4096
 """Filters beside the main tier, below which making it anew would cost more than having them there."""
@@ -46,8 +46,6 @@ DELTA_PART = 8
 """The part of the main tier from which on it is made anew: each filter is filed again eight times at most
 before the tier has doubled.
 """
-TIER_RATIO = 4
-"""A tier beside the main one has more than so many times the filters of the next, so that there are few."""
 
 _ALIGNMENT = 8
 _SECTIONS = ("tiers", "tier_at", "rows", "row_at", "alive", "free", "dead", "counts")
@@ -157,14 +155,12 @@ class GrowingIndex:
         everything = max(beside, self._removed) > most
         if everything:
             self._removed = 0
-        while self._tiers and (
-            everything or (len(self._tiers) > 1 and len(self._tiers[-1].index) <= TIER_RATIO * size)
-        ):
-            tier = self._tiers.pop()
+        sizes = [len(tier.index) for tier in self._tiers]
+        stay = 0 if everything else tiers_kept(sizes, size, at_least=min(1, len(sizes)))
+        for tier in self._tiers[stay:]:
             kept = self._is_alive(tier.rows)
-            waiting.append(_Waiting(tier.index.parts(kept), tier.rows[kept]))
-            size += waiting[-1].rows.size
-        waiting.reverse()
+            waiting.insert(-1, _Waiting(tier.index.parts(kept), tier.rows[kept]))
+        del self._tiers[stay:]
         parts = laid_together([each.parts for each in waiting])
         rows = np.concatenate([each.rows for each in waiting])
         self._tiers.append(_Tier(AccessIndex.built(parts, self._paths), rows))

@@ -4,10 +4,9 @@
 
 Theory of operation. A forwarding table is a dictionary, which is made anew when it changes (`table.py`). So
 changes are buffered. What is *fresh*, a few filters, is asked one by one beside the tables. When it is more
-than that, it becomes a table of its own the next time somebody asks, together with all tables behind that
-are not much larger: so there are few tables, each several times as large as the next, and a filter is filed
-again only as often as what it lies in has grown severalfold. What is gone is left out when it is found, and
-taken out when a table is made anew; when most of what the tables have is gone, all of them are.
+than that, it becomes a tier of tables (`tiers.py`) the next time somebody asks. What is gone is left out
+when it is found, and taken out when a table is made anew; when most of what the tables have is gone, all of
+them are.
 
 How often an owner has a filter is counted here; tables have it once.
 
@@ -28,6 +27,7 @@ from branchline.routing.methods.protocols import Interest, Matching
 from branchline.routing.prefix.forwarding import Found, Wanted
 from branchline.routing.prefix.places import Owner
 from branchline.routing.prefix.trees import Trees
+from branchline.routing.tiers import tiers_kept
 
 if TYPE_CHECKING:  # compiled loops are imported when the first batch needs them
     from branchline.routing.compiled.counted import CountedInterests
@@ -37,8 +37,6 @@ ROUNDS = 10
 """Of the selectivity table: beyond some dozens a round costs more than it brings."""
 FRESH_MAX = 32
 """Filters that are asked one by one: about as long as a small table takes."""
-TABLE_RATIO = 4
-"""A table has more than so many times the filters of the next."""
 
 
 class CountingMatching:
@@ -124,19 +122,12 @@ class CountingMatching:
         """File what was added, if it is more than a few, and make tables anew that are mostly gone."""
         filed = sum(map(len, self._tables))
         if filed > FRESH_MAX + 2 * self._standing:
-            self._file(len(self._tables))
+            self._file(0)
         elif len(self._fresh) > FRESH_MAX:
-            taken, size = 0, len(self._fresh)
-            for table in reversed(self._tables):
-                if len(table) > TABLE_RATIO * size:
-                    break
-                taken += 1
-                size += len(table)
-            self._file(taken)
+            self._file(tiers_kept([len(table) for table in self._tables], len(self._fresh)))
 
-    def _file(self, taken: int) -> None:
-        """Make one table of what is fresh and of the last so many tables."""
-        kept = len(self._tables) - taken
+    def _file(self, kept: int) -> None:
+        """Keep so many tables, and make one of what is in the others and fresh."""
         pairs: dict[tuple[Owner, Filter], None] = {}
         for table in self._tables[kept:]:
             pairs.update(dict.fromkeys(each for each in table.pairs() if self._stands(*each)))

@@ -12,6 +12,7 @@ from branchline.routing.compiled.paths import Paths
 from branchline.routing.compiled.reading import rows_of
 from branchline.routing.event import Event
 from branchline.routing.filters import Filter
+from branchline.routing.tiers import TIER_RATIO
 
 MUTED_MAX = 16
 
@@ -51,7 +52,7 @@ def test_it_finds_whoever_is_interested_now(seed: int, monkeypatch: pytest.Monke
         filed = [len(tier) for tier in interests._tiers]
         tables.add(len(filed))
         assert sum(filed) <= 2 * max(len(standing), MUTED_MAX)
-        assert all(one > counted.TABLE_RATIO * other or other == 0 for one, other in pairwise(filed))
+        assert all(one > TIER_RATIO * other or other == 0 for one, other in pairwise(filed))
     assert max(tables) > 1
 
 
