@@ -44,6 +44,7 @@ EXIT_NOT_RUNNING = 1
 
 TOLD = (
     *("from", "to", "topology", "topologies", "joining", "waiting", "subscriptions", "pending", "delivery"),
+    "offloading",
     *("methods", "tree", "parts", "rates", "backlog", "counts", "batches", "batch_ms", "restarts", "error"),
 )
 """What a job's statistics are passed on of as they are; None for what it has not told."""
@@ -218,6 +219,7 @@ def _brokers(jobs: list[dict[str, Any]], known: Known) -> list[dict[str, Any]]:
                 "joining": name in (job.get("joining") or ()),
                 "leaving": member is not None and member.leaving,
                 "advertisements": adverts[name],
+                "offloading": (job.get("offloading") or {}).get(name),
             }
         )
     return found

@@ -144,6 +144,7 @@ def _named(job: dict[str, Any]) -> str:
 def _brokers(found: dict[str, Any]) -> list[str]:
     rows: list[tuple[object, ...]] = []
     advertised = any(each["advertisements"] for each in found["brokers"])
+    spared = any(each["offloading"] for each in found["brokers"])
     for each in found["brokers"]:
         marks = [mark for mark in ("joining", "leaving") if each[mark]]
         state = each["state"] or "not served here"
@@ -153,11 +154,22 @@ def _brokers(found: dict[str, Any]) -> list[str]:
                 each["cluster"] or "",
                 "" if each["topology"] is None else each["topology"],
                 *((each["advertisements"],) if advertised else ()),
+                *((_spared(each["offloading"] or {}),) if spared else ()),
                 ", ".join((state, *marks)),
             )
         )
-    told = ("ADVERTISED",) if advertised else ()
+    told = (*(("ADVERTISED",) if advertised else ()), *(("SPARED WORK BY",) if spared else ()))
     return _table(("BROKER", "CLUSTER", "TOPOLOGY", *told, "STATE"), rows)
+
+
+def _spared(offloading: dict[str, int]) -> str:
+    """Who finds out for a broker which filters cover which, and how far they are."""
+    if "volunteers" in offloading:
+        waiting = f", {offloading['waiting']:,} filters wait" if offloading["waiting"] else ""
+        return f"{offloading['volunteers']:,} volunteers{waiting}"
+    if "fixed" in offloading:
+        return f"claims about {offloading['fixed']:,} filters, of which {offloading['left']:,} stand"
+    return ""
 
 
 def _pending(pending: dict[str, Any]) -> Iterator[str]:

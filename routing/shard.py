@@ -305,6 +305,12 @@ class Shard:
         outputs.due_ms = min((each for each in due if each is not None), default=None)
         return outputs
 
+    def round_ms(self) -> int | None:
+        """Of what is due, when it is a round of offloading's turn: subscriptions may wait for that."""
+        trees = [broker.tree for broker in self.brokers.values()]
+        due = [each.due_ms() for each in trees if each is not None]
+        return min((each for each in due if each is not None), default=None)
+
     def describe(self) -> str:
         """The shard's brokers, for people."""
         return "\n".join(broker.describe() for broker in self.brokers.values())

@@ -30,6 +30,8 @@ DATA_LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost")
 
 TICK_EVERY_S = 10.0
 """How often, at most, a batch is asked for because something may be due."""
+ROUND_TICK_EVERY_S = 1.0
+"""The same for rounds of offloading, which subscriptions wait for."""
 
 
 class _Bell:
@@ -39,9 +41,9 @@ class _Bell:
         self.due_ms = due_ms
         self._rang_s = time.monotonic()
 
-    def rings(self) -> bool:
+    def rings(self, every_s: float | None = None) -> bool:
         due = self.due_ms is not None and time.time() * 1000 >= self.due_ms
-        if not due or time.monotonic() - self._rang_s < TICK_EVERY_S:
+        if not due or time.monotonic() - self._rang_s < (TICK_EVERY_S if every_s is None else every_s):
             return False
         self._rang_s = time.monotonic()
         return True
@@ -69,6 +71,7 @@ class RouterJob(SupervisedJob):
         self._rates = Rates(time.monotonic())
         # Until the leading shard has said when a lease or a topic's time may be over, it may be at once.
         self._bell = _Bell(due_ms=0)
+        self._rounds = _Bell(due_ms=None)
         self._gaps = _Bell(due_ms=None)
         self._joined: int | None = None
         """How many of the brokers have joined; None until the leading shard has said so."""
@@ -94,7 +97,7 @@ class RouterJob(SupervisedJob):
             known = {name: counts.pop(name) for name in ("subscriptions", "topology")}
             if counts.pop("shard") == 0:
                 self._known = known
-                self._bell.due_ms = due_ms
+                self._bell.due_ms, self._rounds.due_ms = due_ms, counts.pop("round_ms")
                 self._joined = joined
                 if counts["updates_missed"]:
                     self._gaps.due_ms = 0
@@ -102,7 +105,7 @@ class RouterJob(SupervisedJob):
 
     def _beat(self) -> None:
         """Ask for a batch if something may be due, however quiet it is, and for a tree that was missed."""
-        if self._bell.rings():
+        if self._bell.rings() or self._rounds.rings(ROUND_TICK_EVERY_S):
             self._producer.produce(self._topics.control, encode_tick(), f"router/{self._name}")
         if self._gaps.rings():
             self._gaps.due_ms = None

@@ -85,7 +85,7 @@ class RouterOperator(StatefulProcessor):
             pacing.BYTES: sum(map(len, bundles["value"])),
         }
         if index == 0:
-            counts["overlay"] = standing(shard)
+            counts |= {"overlay": standing(shard, now_ms), "round_ms": shard.round_ms()}
         if outputs.due_ms is not None:
             counts["due_ms"] = outputs.due_ms
         # What cannot be read names no home: the first broker answers, as the shard does for lack of one.

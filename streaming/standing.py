@@ -11,8 +11,8 @@ PENDING_TOLD = 20
 """Subscriptions not yet in force that are told by name, and brokers of each that is waited for."""
 
 
-def standing(shard: Shard) -> dict[str, Any]:
-    """Topologies, the tree, and which brokers unfinished subscriptions wait for."""
+def standing(shard: Shard, now_ms: int) -> dict[str, Any]:
+    """Topologies, the tree, which brokers unfinished subscriptions wait for, and who spares brokers work."""
     positions = {name: broker.position for name, broker in shard.brokers.items()}
     return {
         "topologies": {
@@ -25,7 +25,14 @@ def standing(shard: Shard) -> dict[str, Any]:
             for each, beside in zip(shard.trees.vocabularies, shard.trees.beside(), strict=True)
         ],
         "pending": _pending(shard),
+        "offloading": _offloading(shard, now_ms),
     }
+
+
+def _offloading(shard: Shard, now_ms: int) -> dict[str, dict[str, int]]:
+    along_tree = {name: broker.tree for name, broker in shard.brokers.items()}
+    told = {name: None if each is None else each.offloading(now_ms) for name, each in along_tree.items()}
+    return {name: each for name, each in told.items() if each is not None}
 
 
 def _pending(shard: Shard) -> dict[str, Any]:

@@ -246,11 +246,10 @@ class Runner:
 
     def _round_at(self) -> None:
         """The same when a round is to begin or to end, for which the world waits before it is quiet."""
-        trees = (broker.tree for broker in self.shards[0].brokers.values())
-        due = [due_ms for tree in trees if tree is not None and (due_ms := tree.due_ms()) is not None]
-        if due and min(due) != self._round_ms:
-            self._round_ms = min(due)
-            self.world.later(max(0, self._round_ms - self.world.now_ms), self._tick)
+        due_ms = self.shards[0].round_ms()
+        if due_ms is not None and due_ms != self._round_ms:
+            self._round_ms = due_ms
+            self.world.later(max(0, due_ms - self.world.now_ms), self._tick)
 
     def _tick(self) -> None:
         self._ticked, self._tick_ms = True, None

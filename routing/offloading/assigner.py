@@ -132,9 +132,10 @@ class Assigner:
         """There is never anything to do that nobody asks for."""
         return None
 
-    def describe(self) -> str:
-        """The set for people."""
-        return (
-            f"{len(self.table.poset):,} filters placed, "
-            f"{len(self._fixed):,} of {len(self.assignment.filters):,} of the fixed set among them"
-        )
+    def standing(self, now_ms: int) -> dict[str, int]:
+        """How much of the set that is given out is still in the table, for statistics."""
+        return {
+            "placed": len(self.table.poset),
+            "fixed": len(self.assignment.filters),
+            "left": len(self._fixed),
+        }

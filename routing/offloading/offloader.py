@@ -238,10 +238,10 @@ class Offloader:
         table.count_tests()
         yield RoundOver(tuple(sorted(round_.silent())))
 
-    def describe(self) -> str:
-        """The work for people."""
-        under_way = "" if self._current is None else f", a round of {len(self._current.batch)} under way"
-        return (
-            f"{len(self.table.poset):,} filters placed, {len(self.table.waiting):,} wait, "
-            f"{len(self.volunteers):,} volunteers{under_way}"
-        )
+    def standing(self, now_ms: int) -> dict[str, int]:
+        """Who works, and on how much, for statistics."""
+        return {
+            "placed": len(self.table.poset),
+            "waiting": len(self.table.waiting),
+            "volunteers": len(self.active(now_ms)),
+        }

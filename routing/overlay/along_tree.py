@@ -153,6 +153,10 @@ class AlongTree:
         """When there is something to do, though nobody asks for anything."""
         return None if self._placer is None else self._placer.due_ms()
 
+    def offloading(self, now_ms: int) -> dict[str, int] | None:
+        """How it stands with what subscribers spare the broker, if they may; for statistics."""
+        return None if self._placer is None else self._placer.standing(now_ms)
+
     # Control
 
     def asked_at(self, awaited: Awaited, index: int) -> None:

@@ -145,11 +145,23 @@ def test_of_two_jobs_that_read_a_topic_the_slower_counts_if_it_runs() -> None:
 def test_brokers_have_their_topology_and_state() -> None:
     """Those of the topology and those that are served; who joins, leaves, or is served elsewhere."""
     assert [tuple(each.values()) for each in found()["brokers"]] == [
-        ("a", "main", "a", "running", 2, False, False, 0),
-        ("b", "main", "a", "running", 1, True, False, 0),
-        ("c", "main", None, None, None, False, True, 0),
+        ("a", "main", "a", "running", 2, False, False, 0, None),
+        ("b", "main", "a", "running", 1, True, False, 0, None),
+        ("c", "main", None, None, None, False, True, 0, None),
     ]
     assert [each["broker"] for each in found(known=Known([]))["brokers"]] == ["a", "b"]
+
+
+def test_brokers_have_those_who_spare_them_work() -> None:
+    """Volunteers and what waits for them, or the set that is given out; no column where nobody may."""
+    rounds = {"placed": 1_000, "waiting": 12, "volunteers": 3}
+    told = found({"router/a": {**ROUTER, "offloading": {"a": rounds, "b": {**rounds, "waiting": 0}}}})
+    assert [each["offloading"] for each in told["brokers"]] == [rounds, {**rounds, "waiting": 0}, None]
+    assert "3 volunteers, 12 filters wait  " in describe(told)
+    assert describe(told).count("3 volunteers") == 2 and describe(told).count("filters wait") == 1
+    fixed = found({"router/a": {**ROUTER, "offloading": {"a": {"placed": 5, "fixed": 4, "left": 3}}}})
+    assert "claims about 4 filters, of which 3 stand" in describe(fixed)
+    assert "SPARED" not in describe(found())
 
 
 def test_brokers_have_their_advertisements() -> None:

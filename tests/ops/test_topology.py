@@ -233,7 +233,7 @@ def test_a_shard_says_how_its_brokers_stand() -> None:
     shard = Shard(Job(("c",)), 0)
 
     def positions() -> dict[str, Any]:
-        return {name: standing(shard)[name] for name in ("topologies", "joining", "waiting")}
+        return {name: standing(shard, 4)[name] for name in ("topologies", "joining", "waiting")}
 
     assert positions() == {"topologies": {}, "joining": [], "waiting": ["c"]}
     joined = PAIR.joined("c", {"a": 1})

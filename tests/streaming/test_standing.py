@@ -5,8 +5,10 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from overlay_hands import Hands, line, subscribe
+from overlay_hands import NOW_MS, Hands, line, subscribe
 
+from branchline.routing.methods.naming import Methods
+from branchline.routing.offloading.assisting import AskSet, Assist
 from branchline.routing.overlay.topology import founded
 from branchline.streaming.rates import WINDOWS_S, Rates
 from branchline.streaming.standing import PENDING_TOLD, standing
@@ -17,7 +19,7 @@ def test_who_is_waited_for_is_told_until_everybody_has_reported() -> None:
     hands = Hands(line("abc"))
     count = PENDING_TOLD + 3
     hands.call("a", *(subscribe(f"x > {at}", None, id_=f"f{at}") for at in range(count)))
-    told = standing(hands.at["a"][0])
+    told = standing(hands.at["a"][0], NOW_MS)
     assert told["pending"]["count"] == count
     assert [each["subscription"] for each in told["pending"]["first"]] == [
         f"a/ann/f{at}" for at in range(PENDING_TOLD)
@@ -25,9 +27,9 @@ def test_who_is_waited_for_is_told_until_everybody_has_reported() -> None:
     assert told["pending"]["first"][0] == {"subscription": "a/ann/f0", "waits_for": ["b", "c"], "more": 0}
     hands.deliver(to="b")
     hands.deliver(to="a")
-    assert standing(hands.at["a"][0])["pending"]["first"][0]["waits_for"] == ["c"]
+    assert standing(hands.at["a"][0], NOW_MS)["pending"]["first"][0]["waits_for"] == ["c"]
     hands.settle()
-    assert standing(hands.at["a"][0])["pending"] == {"count": 0, "first": []}
+    assert standing(hands.at["a"][0], NOW_MS)["pending"] == {"count": 0, "first": []}
     assert json.loads(json.dumps(told)) == told
 
 
@@ -35,25 +37,40 @@ def test_topologies_and_who_joins_are_told_for_each_broker() -> None:
     """A broker that has none yet waits; a newcomer joins until it was told everything."""
     hands = Hands(founded(["a"]))
     hands.start("b", "c", topology=None)
-    assert standing(hands.at["b"][0])["waiting"] == ["b", "c"]
+    assert standing(hands.at["b"][0], NOW_MS)["waiting"] == ["b", "c"]
     hands.take(founded(["a"]).joined("b", {"a": 1}), "a")
     hands.call("b", hands.mail[0])
-    told = standing(hands.at["b"][0])
+    told = standing(hands.at["b"][0], NOW_MS)
     assert (told["topologies"], told["joining"], told["waiting"]) == ({"b": 2}, ["b"], ["c"])
     hands.settle()
-    assert standing(hands.at["b"][0])["joining"] == []
-    assert standing(hands.at["a"][0])["topologies"] == {"a": 2}
+    assert standing(hands.at["b"][0], NOW_MS)["joining"] == []
+    assert standing(hands.at["a"][0], NOW_MS)["topologies"] == {"a": 2}
 
 
 def test_the_tree_is_told_with_its_version_and_size() -> None:
     """Before anybody told of one it is empty."""
     hands = Hands(founded(["a"]))
-    [part] = standing(hands.at["a"][0])["tree"]
+    [part] = standing(hands.at["a"][0], NOW_MS)["tree"]
     assert (part["part"], part["nodes"], part["beside"]) == (0, 0, 0)
     hands.call("a", subscribe("x > 5 AND y = 'b'"))
     hands.grow()
-    [part] = standing(hands.at["a"][0])["tree"]
+    [part] = standing(hands.at["a"][0], NOW_MS)["tree"]
     assert part["version"] == [1, 1] and part["nodes"] + part["beside"] > 0
+
+
+def test_who_spares_a_broker_work_is_told() -> None:
+    """Volunteers while they are there, and the filters that wait for them; or the set that is given out."""
+    rounds = Hands(line("ab"), methods=Methods("rematch", "table", "covering+rto(10)"))
+    rounds.call("a", subscribe("x > 5"), Assist("ann", "a", 60_000), Assist("bob", "a", 1_000))
+    told = standing(rounds.at["a"][0], NOW_MS)["offloading"]
+    assert told == {"a": {"placed": 1, "waiting": 0, "volunteers": 2}}
+    rounds.call("a", subscribe("x > 6", id_="two"))
+    told = standing(rounds.at["a"][0], NOW_MS + 1_000)["offloading"]
+    assert told == {"a": {"placed": 1, "waiting": 1, "volunteers": 1}}
+    fixed = Hands(line("ab"), methods=Methods("rematch", "table", "covering+ff(1)"))
+    fixed.call("a", subscribe("x > 5"), subscribe("x > 6", id_="two"), AskSet("ann", "a"))
+    assert standing(fixed.at["a"][0], NOW_MS)["offloading"] == {"a": {"placed": 2, "fixed": 1, "left": 1}}
+    assert standing(Hands(line("ab")).at["a"][0], NOW_MS)["offloading"] == {}
 
 
 def test_rates_are_those_of_the_last_seconds() -> None:
