@@ -98,12 +98,14 @@ def compare(
     """Put one workload through several methods, and show what each costs.
 
     Who gets what must be the same for all of them, and is checked: if it is not, that is said, and the
-    command exits with 1. Figures but for processor time and memory are the same for the same seed.
+    command exits with 1. Figures but for processor time and memory are the same for the same seed. What a
+    dissemination asks of clients is done: publishers advertise, and subscribers spare brokers work.
 
     \b
     Examples:
       branchline compare
       branchline compare --workload auctions --methods prefix --methods rematch+counting --out compared
+      branchline compare --methods rematch+tell-covering+tell-poset --methods rematch+tell-covering+tell-rto
       branchline compare --file mine.jsonl --json
       branchline compare --topic branchline.in.main --since 1h
       branchline compare --on spark --methods prefix --methods rematch

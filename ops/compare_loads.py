@@ -37,6 +37,8 @@ OURS = [name for name in MATCHING if name != "spellings"]
 NAMES = (*OURS, *(name for name in WORKLOADS if name not in OURS), *PAPERS)
 """Of the loads that are drawn."""
 PER_SUBSCRIBER = 10
+MAX_ATTRIBUTES = 20
+"""Of what is advertised: enough to tell what it overlaps, and never too long a filter."""
 LINE_HINT = (
     'each line is {"filter": "price < 100"} for a subscription or {"event": {"price": 42}} for an event'
 )
@@ -72,9 +74,31 @@ class Load:
     def brokers(self) -> list[str]:
         return [member.name for member in self.topology.members]
 
+    def advertised(self) -> dict[str, str]:
+        """Of each broker where events enter, a filter in SQL that holds for all of them."""
+        entering: dict[str, list[Mapping[str, JsonValue]]] = {}
+        for event in self.events:
+            entering.setdefault(event.at, []).append(event.attributes)
+        return {broker: _holding_for(some) for broker, some in entering.items()}
+
     def first(self, subscriptions: int, events: int) -> "Load":
         """A smaller one."""
         return replace(self, subscriptions=self.subscriptions[:subscriptions], events=self.events[:events])
+
+
+def _holding_for(events: Sequence[Mapping[str, JsonValue]]) -> str:
+    """Ranges of numbers, and texts that are always the same, of attributes that all events have."""
+    terms = []
+    for name in sorted(set(events[0]).intersection(*events)):
+        values = [event[name] for event in events]
+        quoted = name.replace('"', '""')
+        numbers = [each for each in values if isinstance(each, int | float) and not isinstance(each, bool)]
+        if len(numbers) == len(values):
+            terms.append(f'"{quoted}" BETWEEN {min(numbers)!r} AND {max(numbers)!r}')
+        elif isinstance(values[0], str) and all(each == values[0] for each in values):
+            text = values[0].replace("'", "''")
+            terms.append(f"\"{quoted}\" = '{text}'")
+    return " AND ".join(terms[:MAX_ATTRIBUTES]) or "TRUE"
 
 
 def drawn(name: str, brokers: int, subscriptions: int, events: int, seed: int) -> Load:

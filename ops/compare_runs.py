@@ -1,8 +1,10 @@
 """One load by one choice of methods, on the simulated network, and what that took.
 
-All brokers are in one job of one shard, which the simulator drives as Spark would. Subscriptions come first,
-and settle; then trees are told; then all events are published. Only what the shard itself does is timed, in
-processor time, while events are handled: neither the network nor the Tree Optimizer.
+All brokers are in one job of one shard, which the simulator drives as Spark would. Where publishers
+advertise, one at each broker says what will enter there. Then subscriptions come, and settle; where
+subscribers may spare brokers work, all do so, rightly. Then trees are told; then all events are published.
+Only what the shard itself does is timed, in processor time, while events are handled: neither the network
+nor the Tree Optimizer.
 
 A copy is *needless* if nobody at the homes that it answers for gets the event. A table has an *entry* for
 each different filter that a broker asks on behalf of one home or one subscription, after optimisations; along
@@ -26,7 +28,7 @@ from branchline.routing.checking import check
 from branchline.routing.compiling import Compiled, compile_filter
 from branchline.routing.control import Operation, Request
 from branchline.routing.dissemination.strategies import make_dissemination
-from branchline.routing.filters import Filter
+from branchline.routing.filters import Filter, overlaps
 from branchline.routing.history import Read
 from branchline.routing.methods.choosing import spelled
 from branchline.routing.methods.counts import COUNTS
@@ -36,11 +38,13 @@ from branchline.routing.methods.protocols import Interest, OnTree
 from branchline.routing.methods.words import named
 from branchline.routing.optimise.entries import Entry, entries_of, plain
 from branchline.routing.overlay.dividing import Arrival
-from branchline.routing.overlay.topology import Topology, spanning_tree
+from branchline.routing.overlay.topology import spanning_tree
 from branchline.routing.prefix.header import Header, decode
 from branchline.routing.shard import EventBatch, Outputs, Shard
 
 WARM_SUBSCRIPTIONS, WARM_EVENTS = 40, 40
+PUBLISHER = "publisher"
+"""Who says what enters at a broker."""
 EVENTS_AT_ONCE = 500
 SUBSCRIBED_AT_ONCE = 200
 
@@ -131,21 +135,22 @@ def simulate(load: Load, methods: Methods, seed: int, beat: Callable[[str], None
 
 
 def _play(load: Load, methods: Methods, seed: int, beat: Callable[[str], None]) -> tuple[World, _Timed]:
-    setting = Setting(load.topology, (tuple(load.brokers),), methods=methods, faults=Faults(5))
+    setting = Setting(load.topology, (tuple(load.brokers),), methods=methods, faults=Faults(5), honest=True)
     world = World(setting, seed)
     timed = _Timed(world.runners[0].shards[0])
     world.runners[0].shards[0] = timed  # type: ignore[call-overload]
-    for number, wanted in enumerate(load.subscriptions, 1):
-        home, subscriber, id_ = wanted.identity
-        world.ask(
-            Request(
-                Operation.SUBSCRIBE, subscriber, id_, home, wanted.spelling, wanted.text, request=f"r{number}"
-            )
-        )
-        if number % SUBSCRIBED_AT_ONCE == 0:
-            world.settle()
-            beat(f"{number:,} of {len(load.subscriptions):,} subscriptions")
+    for broker, text in adverts_of(load, methods).items():
+        world.advertise(Request(Operation.ADVERTISE, PUBLISHER, "all", broker, "sql", text, broker))
     world.settle()
+    for first in range(0, len(load.subscriptions), SUBSCRIBED_AT_ONCE):
+        some = load.subscriptions[first : first + SUBSCRIBED_AT_ONCE]
+        world.enlist({wanted.identity.subscriber: wanted.identity.home for wanted in some})
+        for number, wanted in enumerate(some, first):
+            home, subscriber, id_ = wanted.identity
+            spelling, text = wanted.spelling, wanted.text
+            world.ask(Request(Operation.SUBSCRIBE, subscriber, id_, home, spelling, text, f"r{number}"))
+        world.settle()
+        beat(f"{first + len(some):,} of {len(load.subscriptions):,} subscriptions")
     world.optimizer.tell_snapshot()
     world.settle()
     timed.took_s = 0.0
@@ -156,6 +161,12 @@ def _play(load: Load, methods: Methods, seed: int, beat: Callable[[str], None]) 
             beat(f"{number:,} of {len(load.events):,} events")
     world.settle()
     return world, timed
+
+
+def adverts_of(load: Load, methods: Methods) -> dict[str, str]:
+    """What is advertised at each broker where events enter, in SQL; nothing if nobody wants to know."""
+    made = make_dissemination(methods.dissemination)
+    return load.advertised() if isinstance(made, OnTree) and made.takes_adverts else {}
 
 
 def homes_of(reads: Iterable[Read], homes: dict[str, str]) -> dict[object, set[str]]:
@@ -189,26 +200,35 @@ def table_entries(load: Load, methods: Methods) -> int:
             here += len(entries)
             elsewhere.setdefault(home, Counter()).update(entries)
     if methods.on_tree:
-        return here + _told_entries(load.topology, elsewhere, methods)
+        return here + _told_entries(load, elsewhere, methods)
     others = len(load.brokers) - 1
     return here + others * sum(len(optimised(each, optimisations).entries) for each in elsewhere.values())
 
 
-def _told_entries(topology: Topology, wanted: Mapping[str, Counter[Entry]], methods: Methods) -> int:
+def _told_entries(load: Load, wanted: Mapping[str, Counter[Entry]], methods: Methods) -> int:
     """What all brokers keep of what neighbours on the tree have told them."""
-    tree, dissemination = spanning_tree(topology), make_dissemination(methods.dissemination)
+    tree, dissemination = spanning_tree(load.topology), make_dissemination(methods.dissemination)
     assert isinstance(dissemination, OnTree), "it goes along a tree"
     optimisations = make_optimisations(methods)
 
+    texts = adverts_of(load, methods)
+
+    # Both go as deep as the tree, which has few brokers.
+    @cache
+    def sent(at: str, to: str) -> frozenset[Filter]:
+        """What is advertised on this side of the link."""
+        compiled = compile_filter("sql", texts[at]) if at in texts else None
+        own = compiled.cover if isinstance(compiled, Compiled) else ()
+        return frozenset(own).union(*(sent(other, at) for other in tree[at] if other != to))
+
     @cache
     def told(teller: str, to: str) -> Set[Filter]:
-        # As deep as the tree, which has few brokers.
         summary = dissemination.summary()
-        for entry in wanted.get(teller, ()):
-            for filter_ in entry.cover:
-                summary.add(filter_)
+        filters = [filter_ for entry in wanted.get(teller, ()) for filter_ in entry.cover]
         for other in tree[teller]:
-            for filter_ in told(other, teller) if other != to else ():
+            filters += told(other, teller) if other != to else ()
+        for filter_ in filters:
+            if not dissemination.advertising or any(overlaps(filter_, each) for each in sent(to, teller)):
                 summary.add(filter_)
         if dissemination.table is not None:
             dissemination.table.place_all()

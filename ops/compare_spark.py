@@ -16,18 +16,22 @@ from typing import TYPE_CHECKING, Any
 from branchline.kafka import headers as bl
 from branchline.kafka.admin import ensure_topics
 from branchline.kafka.cluster import Cluster
+from branchline.kafka.fixed_sets import FixedSets
 from branchline.kafka.home import Home
 from branchline.kafka.topics import Topics
 from branchline.ops.chaos.observing import Observer
 from branchline.ops.chaos.reading import read_all
 from branchline.ops.compare_loads import Load
-from branchline.ops.compare_runs import Result, homes_of, needless, table_entries
+from branchline.ops.compare_runs import PUBLISHER, Result, adverts_of, homes_of, needless, table_entries
 from branchline.ops.output import say
 from branchline.ops.run import prepare, start_kafka, unwound_by_sigterm
 from branchline.ops.spark_options import SparkChoice
+from branchline.ops.volunteering import volunteering
+from branchline.routing.dissemination.strategies import make_dissemination
 from branchline.routing.history import Read
 from branchline.routing.methods.counts import COUNTS
 from branchline.routing.methods.naming import Methods
+from branchline.routing.methods.protocols import Offloading, OnTree
 from branchline.routing.prefix.header import decode
 
 if TYPE_CHECKING:  # it imports Spark, which takes a second
@@ -35,6 +39,9 @@ if TYPE_CHECKING:  # it imports Spark, which takes a second
     from pyspark.sql.streaming.query import StreamingQuery
 
 Beat = Callable[[str], None]
+
+PARTS = 3
+"""In which subscriptions come that claim where they go: of the table there is by then."""
 
 
 def run_on_spark(
@@ -112,11 +119,15 @@ def _run(site: _Site, load: Load, methods: Methods, beat: Beat) -> Result:
     beat("starting")
     site.start(load, methods)
     assert site.query is not None
+    offloading = _offloading(methods)
+    helped = {each.identity.home for each in load.subscriptions} if offloading is Offloading.ROUNDS else set()
     try:
         observer = Observer(site)
+        adverts = adverts_of(load, methods).items()
+        observer.await_in_force([observer.advertise(PUBLISHER, at, text) for at, text in adverts])
         beat(f"{len(load.subscriptions):,} subscriptions")
-        asked = [observer.subscribe(each.identity, each.spelling, each.text) for each in load.subscriptions]
-        observer.await_in_force(asked)
+        with volunteering(site.cluster, site.namespace, sorted(helped)):
+            _subscribe(observer, load, in_parts=offloading is Offloading.FIXED)
         site.settle()
         beat(f"{len(load.events):,} events")
         numbers = [observer.publish(each.at, None, each.attributes) for each in load.events]
@@ -124,6 +135,23 @@ def _run(site: _Site, load: Load, methods: Methods, beat: Beat) -> Result:
     finally:
         site.query.stop()
     return _result(site, load, methods, observer, numbers)
+
+
+def _subscribe(observer: Observer, load: Load, *, in_parts: bool) -> None:
+    """All subscriptions; in parts, if what comes later is to claim something of what came before."""
+    wanted = load.subscriptions
+    step = -(-len(wanted) // PARTS) if in_parts else len(wanted)
+    for first in range(0, len(wanted), step):
+        some = wanted[first : first + step]
+        if in_parts:
+            observer.fixed_sets = FixedSets(observer.site.cluster, observer.site.topics)
+        asked = [observer.subscribe(each.identity, each.spelling, each.text) for each in some]
+        observer.await_in_force(asked)
+
+
+def _offloading(methods: Methods) -> Offloading | None:
+    made = make_dissemination(methods.dissemination)
+    return made.offloading if isinstance(made, OnTree) else None
 
 
 def _result(site: _Site, load: Load, methods: Methods, observer: Observer, numbers: list[int]) -> Result:

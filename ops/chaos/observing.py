@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from branchline.kafka.cluster import Cluster
 from branchline.kafka.errors import WaitExpired
 from branchline.kafka.events import Event, decode_event
+from branchline.kafka.fixed_sets import FixedSets
 from branchline.kafka.messages import encode_proposal, encode_request
 from branchline.kafka.record import Place, Record
 from branchline.kafka.topics import Topics
@@ -63,6 +64,8 @@ class Observer:
     history: list[Entry] = field(default_factory=list)
     answers: dict[str, list[Status]] = field(default_factory=dict)
     """What was answered to each request."""
+    fixed_sets: FixedSets | None = None
+    """With it, subscribers say where their filters go in them."""
 
     def __post_init__(self) -> None:
         self._requests = (f"r{number}" for number in itertools.count(1))
@@ -87,13 +90,18 @@ class Observer:
         name = next(self._requests)
         self.subscribers.add(subscriber)
         self.history.append(Wrote(identity, spelling, text, name))
-        request = self.asking(Request(operation, subscriber, id_, home, spelling, text or "", name))
+        request = Request(operation, subscriber, id_, home, spelling, text or "", name)
+        if self.fixed_sets is not None and operation is Operation.SUBSCRIBE:
+            request = self.fixed_sets.claiming(request)
         self.site.write(self.site.topics.control, encode_request(request), subscriber)
         return name
 
-    def asking(self, request: Request) -> Request:
-        """The request as its subscriber writes it."""
-        return request
+    def advertise(self, publisher: str, broker: str, text: str) -> str:
+        """Say in SQL what will enter there; the request's id."""
+        name = next(self._requests)
+        request = Request(Operation.ADVERTISE, publisher, "all", broker, "sql", text, name)
+        self.site.write(self.site.topics.control, encode_request(request), publisher)
+        return name
 
     def publish(self, at: str, key: str | None, attributes: Mapping[str, JsonValue]) -> int:
         """Publish a plain event, numbered as `n`; its number."""
@@ -128,7 +136,8 @@ class Observer:
         for record in self._new(acks):
             said = json.loads(record.value or b"")
             self.answers.setdefault(said.get("request"), []).append(Status(said["status"]))
-            if "id" in said:  # else it is about all that a subscriber has, or about nobody
+            # Else it is about all that a subscriber has, about nobody, or about a publisher.
+            if "id" in said and "subscriber" in said:
                 identity = Identity(said["home"], said["subscriber"], said["id"])
                 self.history.append(Acked(identity, Status(said["status"]), said.get("request")))
 

@@ -28,16 +28,17 @@ def kind_of(name: str) -> str:
 
 
 class Helpers:
-    """All of them."""
+    """All of them; `honest` ones may have any name."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, honest: bool = False) -> None:
         self._random = Random(f"helpers {seed}")
+        self._honest = honest
 
     def work(self, dispatch: Dispatch, say: Say) -> None:
         """A task has come to one of them."""
         name, task = dispatch
         delay_ms, good = self._random.randint(0, 200), answer(task, name, hides)
-        match kind_of(name):
+        match KINDS[0] if self._honest else kind_of(name):
             case "honest":
                 say(delay_ms, good)
             case "late":
@@ -69,10 +70,11 @@ class Helpers:
 
 
 class Claimants:
-    """Subscribers that say where their filters go in a fixed set: every other one rightly."""
+    """Subscribers that say where their filters go in a fixed set: all rightly, or every other one."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, honest: bool = False) -> None:
         self._random = Random(f"claimants {seed}")
+        self._honest = honest
         self._known: dict[str, Given] = {}
 
     def learn(self, given: Given) -> None:
@@ -88,7 +90,7 @@ class Claimants:
         if not isinstance(compiled, Compiled):
             return request
         right = claimed(known.assignment, compiled.cover, hides)
-        if int(request.subscriber[-1]) % 2:
+        if not self._honest and int(request.subscriber[-1]) % 2:
             right = self._wrong(right, len(known.assignment.filters))
         return replace(request, claimed=right)
 

@@ -44,5 +44,7 @@ class Setting:
     faults: Faults = field(default_factory=Faults)
     noise: bool = False
     """Between brokers, the content of an event is noise."""
+    honest: bool = False
+    """Whoever spares a broker work does so rightly; else, some do and some do not."""
     as_bytes: bool = True
     """Headers travel as bytes, as on Kafka; else as they are, which is faster."""

@@ -22,13 +22,14 @@ from branchline.routing.prefix.header import Header
 
 
 class TellingWorld(World):
-    """A world without faults, in which one job serves all brokers."""
+    """A world without faults; one job serves all brokers, and subscribers spare these what work they can."""
 
     def __init__(self, topology: Topology, dissemination: str, seed: int) -> None:
         names = tuple(member.name for member in topology.members)
         methods = Methods("rematch", "counting", dissemination, batches_from=None)
         calm = Faults(delay_ms=5)
-        super().__init__(Setting(topology, (names,), methods=methods, faults=calm, as_bytes=False), seed)
+        setting = Setting(topology, (names,), methods=methods, faults=calm, honest=True, as_bytes=False)
+        super().__init__(setting, seed)
         self._entering = Random(f"{seed} entering")
         self._requests = 0
         self.wishes: dict[str, tuple[str, Wish]] = {}
@@ -45,6 +46,7 @@ class TellingWorld(World):
 
     def subscribe(self, wishes: Mapping[str, tuple[str, Wish]]) -> None:
         """Let each of these have its filter at its home, and wait until all is quiet."""
+        self.enlist({subscriber: home for subscriber, (home, _) in wishes.items()})
         for subscriber, (home, wish) in wishes.items():
             self._request(Operation.SUBSCRIBE, subscriber, home, wish.text)
         self.wishes |= wishes

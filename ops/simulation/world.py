@@ -36,9 +36,9 @@ from branchline.routing.history import (
     Wrote,
 )
 from branchline.routing.methods.naming import Methods
-from branchline.routing.methods.protocols import OnTree
+from branchline.routing.methods.protocols import Offloading, OnTree
 from branchline.routing.offloading.assigner import Given
-from branchline.routing.offloading.assisting import Answering, Helping
+from branchline.routing.offloading.assisting import ASSIST_MAX_MS, Answering, AskSet, Assist, Helping
 from branchline.routing.offloading.messages import Answer
 from branchline.routing.offloading.offloader import Work
 from branchline.routing.overlay.broker import Broker
@@ -86,7 +86,8 @@ class World:
         self.advertisers: Advertisers | None = Advertisers() if gated else None
         """Where what is not advertised is refused."""
         self.offloading = None if along_tree is None else along_tree.offloading
-        self.helpers, self._claimants = Helpers(seed), Claimants(seed)
+        self.helpers = Helpers(seed, honest=setting.honest)
+        self._claimants = Claimants(seed, honest=setting.honest)
         self._leases: dict[str, int] = {}
         """The leases that requests have asked for."""
 
@@ -262,6 +263,16 @@ class World:
     def assist(self, asked: Helping) -> None:
         """A subscriber offers to spare a broker work, or no longer does."""
         self._bring_to(asked.home, asked)
+
+    def enlist(self, homes: Mapping[str, str]) -> None:
+        """Let these subscribers spare their homes work in the way that these want it, if they do; settles."""
+        for subscriber, home in homes.items():
+            if self.offloading is Offloading.ROUNDS:
+                self.assist(Assist(subscriber, home, ASSIST_MAX_MS))
+            elif self.offloading is Offloading.FIXED:
+                self.assist(AskSet(subscriber, home))
+        if self.offloading is not None:
+            self.settle()
 
     def advertise(self, request: Request) -> None:
         """A publisher writes a request to the cluster of its broker."""

@@ -18,11 +18,12 @@ from branchline.kafka.letters import encode_recorded
 from branchline.kafka.topics import Topics
 from branchline.ops import compare_runs
 from branchline.ops.cli import main
-from branchline.ops.compare_loads import NAMES, drawn, read_load, taken
+from branchline.ops.compare_loads import NAMES, Entering, drawn, read_load, taken
 from branchline.ops.compare_runs import FIGURES, disagreement, simulate
 from branchline.ops.output import exit_code
 from branchline.routing.compiling import Compiled, compile_filter
 from branchline.routing.control import Identity, Number, Subscribed
+from branchline.routing.event import Event
 from branchline.routing.methods.choosing import spelled
 from branchline.routing.methods.naming import Methods
 
@@ -62,6 +63,49 @@ def test_all_methods_are_compared_and_deliver_the_same(tmp_path: Path) -> None:
     assert found["results"][0]["afresh_matches"] == 0
     assert (tmp_path / "out" / "mixed.svg").read_text(encoding="utf-8").count("<svg") == 1
     assert all(word in (tmp_path / "out" / "mixed.txt").read_text(encoding="utf-8") for word in words)
+
+
+def test_subscribers_spare_work_and_publishers_advertise() -> None:
+    """Whatever a dissemination asks of clients is done, so its own counts move; who gets what is the same."""
+    words = (
+        "tell-covering",
+        "tell-poset",
+        "tell-rto(5)",
+        "tell-ff",
+        "tell-advertised",
+        "tell-advertised-counted",
+    )
+    methods = [f"rematch+table+{'+'.join(dict.fromkeys(('tell-covering', word)))}" for word in words]
+    chosen = [part for word in methods for part in ("--methods", word)]
+    found = compared(
+        *chosen, "--subscriptions", "450", "--events", "50", "--brokers", "5", "--workload", "ranges"
+    )
+    rows = dict(zip(words, found["results"], strict=True))
+    assert found["same"] is True and rows["tell-covering"]["deliveries"] > 0
+    alone, counts = rows["tell-poset"]["counts"], {word: row["counts"] for word, row in rows.items()}
+    assert counts["tell-rto(5)"]["slices_offloaded"] > 0
+    assert counts["tell-ff"]["filters_claimed"] > 0
+    for word in ("tell-rto(5)", "tell-ff"):
+        assert not counts[word].get("claims_refuted"), "all are honest"
+        assert counts[word]["covering_tests"] < alone["covering_tests"], f"{word} spares the router tests"
+    for word in ("tell-advertised", "tell-advertised-counted"):
+        assert counts[word]["events_unadvertised"] == 0, "what enters is advertised"
+
+
+def test_what_is_advertised_holds_for_all_that_enters() -> None:
+    """Of numbers their range, of texts the one there is, if all have them, whatever their names."""
+    events = [{"a b": 5, 'q"': "it's", "t": "x", "n": True}, {"a b": -0.5, 'q"': "it's", "t": "y", "n": True}]
+    load = replace(
+        drawn("cw", 2, 1, 1, 1),
+        events=[Entering("main", events[0]), Entering("main", {**events[1], "more": 1})],
+    )
+    assert load.advertised() == {"main": '"a b" BETWEEN -0.5 AND 5 AND "q""" = \'it\'\'s\''}
+    for each in [*events, {"a b": 6, 'q"': "it's"}]:
+        compiled = compile_filter("sql", load.advertised()["main"])
+        assert isinstance(compiled, Compiled)
+        assert Event(each).may_match(compiled.cover) is (each in events)
+    nothing = replace(load, events=[Entering("main", {"a": 1}), Entering("main", {})])
+    assert nothing.advertised() == {"main": "TRUE"}
 
 
 def test_the_same_seed_gives_the_same_figures() -> None:
@@ -177,7 +221,13 @@ def test_what_has_entered_is_a_workload(cluster: Cluster, namespace: str) -> Non
 @pytest.mark.slow
 def test_real_jobs_are_compared_as_well(tmp_path: Path) -> None:
     """On an embedded Kafka and Spark, as a process, with the same deliveries as on the simulator."""
-    words = ("--methods", "prefix", "--methods", "rematch+counting+covering")
+    methods = (
+        "prefix",
+        "rematch+counting+covering",
+        "rematch+table+tell-covering+tell-rto(2)+tell-advertised",
+        "rematch+table+tell-covering+tell-ff",
+    )
+    words = [part for word in methods for part in ("--methods", word)]
     sizes = ("--subscriptions", "40", "--events", "30", "--workload", "mixed", "--brokers", "3")
     with (tmp_path / "found").open("wb") as out, (tmp_path / "said").open("wb") as said:
         machine = Machine(linked_home(tmp_path / "home"))
@@ -188,16 +238,31 @@ def test_real_jobs_are_compared_as_well(tmp_path: Path) -> None:
         process.kill()
     told = (tmp_path / "said").read_text()
     assert process.returncode == 0, told
-    assert "  prefix: 30 events" in told and "all 2 deliver the same" in told
+    assert "  prefix: 30 events" in told and "all 4 deliver the same" in told
     real, simulated = json.loads((tmp_path / "found").read_text()), compared(*words, *sizes)
     assert real["same"] is True and real["on"] == "spark"
     for one, other in zip(real["results"], simulated["results"], strict=True):
         for name in ("methods", "content_matches", "afresh_matches", "deliveries", "table_entries"):
             assert one[name] == other[name], name
         assert one["cpu_us_per_visit"] is None and one["copies"] > 0
+    *_, offloaded, fixed = (row["counts"] for row in real["results"])
+    assert offloaded["answers_taken"] > 0 == offloaded["events_unadvertised"]
+    assert fixed["filters_claimed"] > 0
 
 
-@pytest.mark.parametrize("told", ["identity", "covering", "covering+merging"])
+@pytest.mark.parametrize(
+    "told",
+    [
+        "identity",
+        "covering",
+        "covering+merging",
+        "covering+rto(5)",
+        "covering+ff",
+        "covering+advertised",
+        "identity+advertised",
+        "covering+advertised-counted",
+    ],
+)
 def test_entries_along_a_tree_are_those_that_brokers_have(told: str) -> None:
     """What is reckoned from the filters is what neighbours have told each other."""
     load, methods = drawn("cw", 5, 60, 10, 3), Methods("rematch", "table", told)

@@ -19,8 +19,7 @@ from every_method import EVERY_STRATEGY
 from observing import Observer
 from overlays import a_filter, a_key, an_event, identities
 from pyspark.sql import SparkSession
-from routers import Site, running
-from volunteers import volunteering
+from routers import Site, running, supervised
 
 from branchline.kafka import fixed_sets, helping
 from branchline.kafka.client import Publisher
@@ -31,6 +30,7 @@ from branchline.kafka.topics import Topics
 from branchline.ops import advertising, assist, refresh, subscribing
 from branchline.ops.cli import main
 from branchline.ops.overlay import small_overlay
+from branchline.ops.volunteering import volunteering
 from branchline.routing.codes import Code
 from branchline.routing.control import Status
 from branchline.routing.dissemination.strategies import ADVERTISED, COUNTED, NAMES, parts_of
@@ -38,6 +38,8 @@ from branchline.routing.filters import Filter
 from branchline.routing.methods.naming import Methods, misfit
 from branchline.routing.offloading.messages import Answer, Assignment, Between, Claimed, Task
 from branchline.routing.overlay.topology import founded, link
+from branchline.streaming import job
+from branchline.streaming.job import RouterJob
 
 FULL = os.environ.get("BRANCHLINE_TEST_STRATEGIES") == "full"
 
@@ -239,6 +241,20 @@ def test_a_subscriber_works_by_command_and_lies_change_nothing(
     assert result.exit_code == 0, result.output
     *tasks, last = map(json.loads, result.stdout.splitlines())
     assert last == {"subscriber": "liar", "home": "c", "tasks": len(tasks)} and tasks
+
+
+def test_a_lone_subscription_waits_for_no_other(
+    spark: SparkSession, cluster: Cluster, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody asks for anything else, and its round begins all the same, soon."""
+    monkeypatch.setattr(job, "TICK_EVERY_S", 3_600)
+    site = Site(spark, cluster, namespace, tmp_path / "checkpoint", 2, 1_000, ("a", "b", "c"), LINE)
+    site.methods = Methods("rematch", "table", "covering+rto(10)")
+    with supervised(RouterJob(spark, site.config(), print)):
+        site.subscribe("ann", "x = 1", home="c")
+        with volunteering(cluster, namespace, ["c"], for_ms=600_000) as done:
+            site.subscribe("bob", "x = 2", home="c")
+            assert done, "somebody has compared the two"
 
 
 def everything_is_related(task: Task, client: str, _: object) -> Answer:

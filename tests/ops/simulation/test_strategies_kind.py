@@ -1,5 +1,6 @@
 """What the kinds `strategies` and `refreshes` measure, in a small network."""
 
+from dataclasses import replace
 from itertools import islice
 from random import Random
 from typing import Any
@@ -46,6 +47,17 @@ def test_strategies_tell_less_and_less_and_deliver_the_same() -> None:
     assert found["covering"]["table"] < found["identity"]["table"]
     assert found["covering"]["covering_tests"] > 0 == found["identity"]["covering_tests"]
     assert found["covering"]["needless_per_event"] == 0
+
+
+def test_subscribers_spare_brokers_tests() -> None:
+    """All who come compare slices for a broker, or claim where their filters go; what is told is the same."""
+    names = ("covering+poset", "covering+rto(5)", "covering+ff")
+    spec = replace(SPEC, strategies=names, subscriptions=(40, 160), batch=20)
+    alone, offloaded, fixed = (rows(strategies.KIND, spec, strategy=name, overlap=0.8)[-1] for name in names)
+    for row in (offloaded, fixed):
+        assert row["spared"] > 0 == alone["spared"]
+        assert row["covering_tests"] < alone["covering_tests"]
+        assert (row["table"], row["delivered"]) == (alone["table"], alone["delivered"])
 
 
 def test_tables_inflate_and_refreshes_deflate_them() -> None:
