@@ -8,10 +8,11 @@ from branchline.routing.dissemination.link_facts import Spared
 from branchline.routing.dissemination.links import Links
 from branchline.routing.dissemination.marking import MarkedPending
 from branchline.routing.dissemination.neighbour import Neighbour
-from branchline.routing.offloading.fixed import FixedSet, Known
+from branchline.routing.offloading.fixed import FixedSet
 from branchline.routing.offloading.messages import Claim
 from branchline.routing.offloading.placing import Claims, Verifying
 from branchline.routing.overlay.pending import Awaited
+from branchline.routing.posets.searching import Known
 
 Patch = pytest.MonkeyPatch
 Plant = Callable[[Patch], None]

@@ -49,11 +49,12 @@ from branchline.routing.dissemination.link_facts import (
 )
 from branchline.routing.dissemination.neighbour import ALL, Neighbour
 from branchline.routing.dissemination.shared import SharedTable
-from branchline.routing.dissemination.summaries import Filed, Summary
+from branchline.routing.dissemination.summaries import Summary
 from branchline.routing.dissemination.telling import NOTHING, Exchange, Marks, Settled, Stream, Told, pieces
 from branchline.routing.filters import EVERYTHING, Filter, covers, filter_order, overlaps
 from branchline.routing.overlay.position import Position
 from branchline.routing.overlay.topology import Topology, tree_routes
+from branchline.routing.posets.filed import Filed
 
 
 @dataclass(slots=True)

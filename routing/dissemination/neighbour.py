@@ -3,9 +3,10 @@
 from typing import Final
 
 from branchline.routing.dissemination.link_facts import Owed
-from branchline.routing.dissemination.summaries import Filed, IdentitySummary, Summary
+from branchline.routing.dissemination.summaries import IdentitySummary, Summary
 from branchline.routing.dissemination.telling import Stream
 from branchline.routing.filters import EVERYTHING, Filter
+from branchline.routing.posets.filed import Filed
 
 ALL: Final = frozenset({EVERYTHING})
 """What somebody wants, and may send, of whom nothing is known."""

@@ -15,16 +15,11 @@ change.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Set
-from typing import NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Set
+from typing import NamedTuple, Protocol
 
-from branchline.routing.dimensions import Axis
-from branchline.routing.filters import Constraint, Filter, Range, covers, filter_order
-from branchline.routing.intervals import is_point
-
-_Key: TypeAlias = tuple[object, ...]
-_POINTED = frozenset({Axis.NUMBER, Axis.TEXT, Axis.BOOLEAN})
-"""Axes on which a point is said by the same point alone."""
+from branchline.routing.filters import Filter, covers, filter_order
+from branchline.routing.posets.filed import Filed
 
 
 class Summary(Protocol):
@@ -198,65 +193,3 @@ def hides(one: Filter, other: Filter) -> bool:
     if not covers(one, other):
         return False
     return not covers(other, one) or filter_order(one) < filter_order(other)
-
-
-class Filed:
-    """Filters, by what others can only cover or be covered by if they share it."""
-
-    def __init__(self) -> None:
-        self.filters: set[Filter] = set()
-        self._wider: dict[_Key, set[Filter]] = {}
-        """Each under one of its keys: who is covered by it has that key too."""
-        self._narrower: dict[_Key, set[Filter]] = {}
-        """Each under all of its keys: who covers it has only such."""
-
-    def add(self, filter_: Filter) -> None:
-        self.filters.add(filter_)
-        self._wider.setdefault(_filed_under(filter_), set()).add(filter_)
-        for key in _keys(filter_):
-            self._narrower.setdefault(key, set()).add(filter_)
-
-    def remove(self, filter_: Filter) -> None:
-        self.filters.discard(filter_)
-        _discard(self._wider, _filed_under(filter_), filter_)
-        for key in _keys(filter_):
-            _discard(self._narrower, key, filter_)
-
-    def wider(self, filter_: Filter) -> Iterator[Filter]:
-        """All that may cover it, other ones."""
-        for key in dict.fromkeys(((), *_keys(filter_))):
-            yield from (each for each in self._wider.get(key, ()) if each != filter_)
-
-    def narrower(self, filter_: Filter) -> list[Filter]:
-        """All that it may cover, other ones."""
-        if not filter_:
-            return [each for each in self.filters if each]
-        fewest = min((self._narrower.get(_key(each), set()) for each in filter_), key=len)
-        return [each for each in fewest if each != filter_]
-
-
-def _key(constraint: Constraint) -> _Key:
-    """What every constraint that says this one has among its own keys."""
-    if isinstance(constraint, Range) and constraint.axis in _POINTED and is_point(constraint.interval):
-        return constraint.path, constraint.axis, constraint.interval.high[1]
-    return (constraint.path,)
-
-
-def _keys(filter_: Filter) -> Iterator[_Key]:
-    for constraint in filter_:
-        yield (constraint.path,)
-        key = _key(constraint)
-        if len(key) > 1:
-            yield key
-
-
-def _filed_under(filter_: Filter) -> _Key:
-    return max(map(_key, filter_), key=len, default=())
-
-
-def _discard(filed: dict[_Key, set[Filter]], key: _Key, filter_: Filter) -> None:
-    mine = filed.get(key)
-    if mine is not None:
-        mine.discard(filter_)
-        if not mine:
-            del filed[key]

@@ -18,7 +18,6 @@ tests; clients make two for each fixed filter. How the set is linked is read off
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import NamedTuple
 
 from branchline.routing.filters import Filter
 from branchline.routing.offloading.layers import cut
@@ -26,19 +25,8 @@ from branchline.routing.offloading.messages import FIXED_MAX, Assignment, Betwee
 from branchline.routing.offloading.rounds import reach
 from branchline.routing.posets.graph import Graph, Source
 from branchline.routing.posets.poset import Poset
-from branchline.routing.posets.searching import Place, lowest
+from branchline.routing.posets.searching import Known, Place, covering, find_below, find_place, lowest
 from branchline.routing.posets.subscribing import NOTHING, Subscribed, subscribe
-
-
-class Known(NamedTuple):
-    """What claims and links say of a filter, in numbers of the table."""
-
-    above: set[int]
-    below: set[int]
-    not_above: set[int]
-    """Of the fixed set, what does not cover the filter; nor does anything below."""
-    not_below: set[int]
-    """What the filter does not cover."""
 
 
 class FixedSet:
@@ -68,9 +56,7 @@ class FixedSet:
 
     def find_place(self, claim: Claim) -> Place:
         """Where a filter goes that is not in the table."""
-        known = self.known(claim)
-        above = lowest(self._table, self.covering(claim.filter, known))
-        return Place(above, *self.covered(claim.filter, known, above))
+        return find_place(self._table, claim.filter, self.known(claim))
 
     def known(self, claim: Claim) -> Known:
         """What is claimed, as far as it is true, and all that follows from it."""
@@ -105,51 +91,6 @@ class FixedSet:
         """The numbers of those places of the fixed set that are in the table."""
         return {number for place in places if self._table.has(number := self.numbers[place])}
 
-    def covering(self, filter_: Filter, known: Known, source: Source | None = None) -> set[int]:
-        """All that covers the filter: what is known to, and what tests find right below that.
-
-        With a source, only until one is found that has it.
-        """
-        table = self._table
-        found = set(known.above)
-        if source is not None and any(source in table.entry(each).sources for each in found):
-            return found
-        seen = found | known.not_above | known.below
-        pending = list(table.roots.union(*(table.entry(each).below for each in known.above)) - seen)
-        seen.update(pending)
-        while pending:
-            number = pending.pop()
-            entry = table.entry(number)
-            if table.comparisons.covers(entry.filter, filter_):
-                found.add(number)
-                if source is not None and source in entry.sources:
-                    break
-                more = entry.below - seen
-                seen |= more
-                pending += more
-        return found
-
-    def covered(self, filter_: Filter, known: Known, above: set[int]) -> tuple[set[int], set[int]]:
-        """The immediate successors, and all that the filter covers."""
-        table = self._table
-        level = min((table.entry(each).below for each in sorted(above)), key=len) if above else table.roots
-        seen = set(level)
-        met: set[int] = set()
-        while level:
-            after: set[int] = set()
-            for number in level:
-                entry = table.entry(number)
-                if number in known.below or (
-                    number not in known.not_below and table.comparisons.covers(filter_, entry.filter)
-                ):
-                    met.add(number)
-                else:
-                    after |= entry.below
-            level = after - seen
-            seen |= level
-        covered = table.all_below(met)
-        return {number for number in met if table.entry(number).above.isdisjoint(covered)}, covered
-
 
 class FixedRouter:
     """A table, and the set that clients know of it."""
@@ -181,11 +122,11 @@ class FixedRouter:
         if filter_ in table or claim.version != fixed.assignment.version:
             return subscribe(table, filter_, source)
         known = fixed.known(claim)
-        covering = fixed.covering(filter_, known, source)
-        if any(source in table.entry(each).sources for each in covering):
+        above_all = covering(table, filter_, source, known)
+        if any(source in table.entry(each).sources for each in above_all):
             return NOTHING
-        above = lowest(table, covering)
-        below, covered = fixed.covered(filter_, known, above)
+        above = lowest(table, above_all)
+        below, covered = find_below(table, filter_, above, known)
         return Subscribed(True, tuple(table.give(table.insert(filter_, above, below), source, covered)))
 
 

@@ -60,6 +60,10 @@ class Graph(ABC):
     def number(self, filter_: Filter) -> int | None:
         return self._numbers.get(filter_)
 
+    def numbers(self, filters: Iterable[Filter]) -> list[int]:
+        """Those of filters that are in the table."""
+        return [self._numbers[each] for each in filters]
+
     def sources(self, filter_: Filter) -> frozenset[Source]:
         """Who asked for just this filter."""
         number = self._numbers.get(filter_)

@@ -12,22 +12,50 @@ clients, whose subscriptions end one by one, are better kept in a forest (`combi
 
 Search (`searching.py`). Predecessors are found depth first from the roots, going on below what covers the
 filter; the lowest of them are immediate. Successors are found breadth first below one immediate predecessor,
-going on below what is not covered. What is already there is found by its hash, and what lies below a filter
-by the links alone. To pass over what has nothing in common with the filter would save one test in a hundred,
-and cost more than it saves.
+going on below what is not covered. Where fewer filters than that begins with ask for what the filter asks for
+(`filed.py`), these are tested in its place: nothing else covers it, or is covered. What is already there is
+found by its hash, and what lies below a filter by the links alone.
 
 Invariants, which `checking.py` asks of a table: links are just the immediate pairs; roots are what nothing
 covers; every filter has a source; two filters of one source do not cover each other.
 
 Cost. Inserting tests the roots, all that lies right below whatever covers the filter, and what lies below one
-predecessor. Deleting makes no test: ways up tell which links are needed in its place.
+predecessor; or, if they are fewer, those that ask for the same values. Deleting makes no test: ways up tell
+which links are needed in its place.
 """
 
-from branchline.routing.posets.graph import Graph
+from collections.abc import Iterable, Set
+
+from branchline.routing.filters import Filter
+from branchline.routing.posets.filed import Filed
+from branchline.routing.posets.graph import Entry, Graph
 
 
 class Poset(Graph):
     """Filters and their immediate covering."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.filed = Filed()
+        """All filters of the table."""
+
+    def insert(self, filter_: Filter, above: Set[int], below: Set[int]) -> int:
+        """Put a new filter, without a source yet, between what is right above it and what is right below."""
+        self.filed.add(filter_)
+        return super().insert(filter_, above, below)
+
+    def restore(self, standing: Iterable[tuple[int, Filter, Iterable[int]]], following: int) -> None:
+        """Be a graph of these filters under these numbers, each with what is right above it."""
+        known = list(standing)
+        self.filed = Filed()
+        for _, filter_, _ in known:
+            self.filed.add(filter_)
+        super().restore(known, following)
+
+    def _unhook(self, number: int) -> Entry:
+        entry = super()._unhook(number)
+        self.filed.remove(entry.filter)
+        return entry
 
     def _remove(self, number: int) -> None:
         entry = self._unhook(number)
