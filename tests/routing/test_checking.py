@@ -973,6 +973,7 @@ def test_worlds_are_full_of_life() -> None:
         Status.EXPLAINED,
         Status.REFRESHED,
         Status.TASK,
+        Status.FIXED_SET,
     }
     assert {*Status} - unjudged <= seen.keys()
 
