@@ -27,14 +27,14 @@ from branchline.ops.simulation.world import World
 from branchline.routing.checking import check
 from branchline.routing.compiling import Compiled, compile_filter
 from branchline.routing.control import Operation, Request
-from branchline.routing.dissemination.strategies import make_dissemination
+from branchline.routing.dissemination.strategies import on_tree
 from branchline.routing.filters import Filter, overlaps
 from branchline.routing.history import Read
 from branchline.routing.methods.choosing import spelled
 from branchline.routing.methods.counts import COUNTS
 from branchline.routing.methods.naming import EVALUATING, Methods, make_optimisations
 from branchline.routing.methods.optimised import optimised
-from branchline.routing.methods.protocols import Interest, OnTree
+from branchline.routing.methods.protocols import Interest
 from branchline.routing.methods.words import named
 from branchline.routing.optimise.entries import Entry, entries_of, plain
 from branchline.routing.overlay.dividing import Arrival
@@ -165,8 +165,8 @@ def _play(load: Load, methods: Methods, seed: int, beat: Callable[[str], None]) 
 
 def adverts_of(load: Load, methods: Methods) -> dict[str, str]:
     """What is advertised at each broker where events enter, in SQL; nothing if nobody wants to know."""
-    made = make_dissemination(methods.dissemination)
-    return load.advertised() if isinstance(made, OnTree) and made.takes_adverts else {}
+    tree = on_tree(methods.dissemination)
+    return load.advertised() if tree is not None and tree.takes_adverts else {}
 
 
 def homes_of(reads: Iterable[Read], homes: dict[str, str]) -> dict[object, set[str]]:
@@ -207,8 +207,8 @@ def table_entries(load: Load, methods: Methods) -> int:
 
 def _told_entries(load: Load, wanted: Mapping[str, Counter[Entry]], methods: Methods) -> int:
     """What all brokers keep of what neighbours on the tree have told them."""
-    tree, dissemination = spanning_tree(load.topology), make_dissemination(methods.dissemination)
-    assert isinstance(dissemination, OnTree), "it goes along a tree"
+    tree, dissemination = spanning_tree(load.topology), on_tree(methods.dissemination)
+    assert dissemination is not None, "it goes along a tree"
     optimisations = make_optimisations(methods)
 
     texts = adverts_of(load, methods)

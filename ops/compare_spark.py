@@ -27,11 +27,11 @@ from branchline.ops.output import say
 from branchline.ops.run import prepare, start_kafka, unwound_by_sigterm
 from branchline.ops.spark_options import SparkChoice
 from branchline.ops.volunteering import volunteering
-from branchline.routing.dissemination.strategies import make_dissemination
+from branchline.routing.dissemination.strategies import on_tree
 from branchline.routing.history import Read
 from branchline.routing.methods.counts import COUNTS
 from branchline.routing.methods.naming import Methods
-from branchline.routing.methods.protocols import Offloading, OnTree
+from branchline.routing.methods.protocols import Offloading
 from branchline.routing.prefix.header import decode
 
 if TYPE_CHECKING:  # it imports Spark, which takes a second
@@ -119,7 +119,8 @@ def _run(site: _Site, load: Load, methods: Methods, beat: Beat) -> Result:
     beat("starting")
     site.start(load, methods)
     assert site.query is not None
-    offloading = _offloading(methods)
+    tree = on_tree(methods.dissemination)
+    offloading = None if tree is None else tree.offloading
     helped = {each.identity.home for each in load.subscriptions} if offloading is Offloading.ROUNDS else set()
     try:
         observer = Observer(site)
@@ -147,11 +148,6 @@ def _subscribe(observer: Observer, load: Load, *, in_parts: bool) -> None:
             observer.fixed_sets = FixedSets(observer.site.cluster, observer.site.topics)
         asked = [observer.subscribe(each.identity, each.spelling, each.text) for each in some]
         observer.await_in_force(asked)
-
-
-def _offloading(methods: Methods) -> Offloading | None:
-    made = make_dissemination(methods.dissemination)
-    return made.offloading if isinstance(made, OnTree) else None
 
 
 def _result(site: _Site, load: Load, methods: Methods, observer: Observer, numbers: list[int]) -> Result:

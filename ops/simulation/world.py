@@ -24,7 +24,7 @@ from branchline.ops.simulation.optimizer_runner import OptimizerRunner
 from branchline.ops.simulation.runner import Record, Runner
 from branchline.ops.simulation.setting import Setting
 from branchline.routing.control import Ack, Change, Identity, Operation, Request, Status
-from branchline.routing.dissemination.strategies import make_dissemination
+from branchline.routing.dissemination.strategies import on_tree
 from branchline.routing.history import (
     Acked,
     Entry,
@@ -35,8 +35,7 @@ from branchline.routing.history import (
     Unsteady,
     Wrote,
 )
-from branchline.routing.methods.naming import Methods
-from branchline.routing.methods.protocols import Offloading, OnTree
+from branchline.routing.methods.protocols import Offloading
 from branchline.routing.offloading.assigner import Given
 from branchline.routing.offloading.assisting import ASSIST_MAX_MS, Answering, AskSet, Assist, Helping
 from branchline.routing.offloading.messages import Answer
@@ -81,7 +80,7 @@ class World:
         self.optimizer = OptimizerRunner(self)
         self._asked: dict[Identity, None] = {}
         """The subscriptions that requests were about."""
-        along_tree = _along_tree(setting.methods)
+        along_tree = on_tree(setting.methods.dissemination)
         gated = along_tree is not None and along_tree.advertising
         self.advertisers: Advertisers | None = Advertisers() if gated else None
         """Where what is not advertised is refused."""
@@ -378,11 +377,6 @@ class World:
             self.propose(self.topology.without(name))
         else:
             self.later(50, self._leave, name, number)
-
-
-def _along_tree(methods: Methods) -> OnTree | None:
-    made = make_dissemination(methods.dissemination)
-    return made if isinstance(made, OnTree) else None
 
 
 def _hand(runner: Runner, message: Control, again: bool) -> None:

@@ -129,6 +129,12 @@ def make_dissemination(text: str) -> Dissemination | OnTree:
     )
 
 
+def on_tree(text: str) -> OnTree | None:
+    """The dissemination of this name, if filters go along a tree by it."""
+    made = make_dissemination(text)
+    return made if isinstance(made, OnTree) else None
+
+
 def _summary(below: Callable[[], Summary], mergings: tuple[Named, ...]) -> Summary:
     made = below()
     if not mergings:
